@@ -1,0 +1,1 @@
+"""Disjoint segments that fill each wall exactly, and the figures made of them."""

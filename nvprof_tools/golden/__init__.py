@@ -1,0 +1,1 @@
+"""Golden traces: record, check, compare."""

@@ -1,0 +1,1 @@
+"""The types every step shares: tables, trace, log, attribution, quality items."""

@@ -1,0 +1,1 @@
+"""Pipeline files: one TOML a pipeline, and their loader."""

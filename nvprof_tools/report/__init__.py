@@ -1,0 +1,1 @@
+"""Renderers: an Attribution in, text or a file out."""

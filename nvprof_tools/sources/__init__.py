@@ -1,0 +1,1 @@
+"""Readers of untrusted inputs: each says what a file holds, typed and unaltered."""

@@ -1,0 +1,1 @@
+"""One clock: normalised times, interval algebra, NVTX, threads, the log aligned."""
