@@ -1,0 +1,39 @@
+"""nsys exports as SQLite (``nsys export --type sqlite``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nvprof_tools.errors import SourceError
+from nvprof_tools.limits import Limits
+from nvprof_tools.model.trace import SourceInfo
+from nvprof_tools.sources import digest, nsys_schema
+from nvprof_tools.sources.base import RawTables
+from nvprof_tools.sources.bulk_adbc import AdbcReader
+from nvprof_tools.sources.guarded_sqlite import is_sqlite, open_guarded
+
+
+class NsysSqlite:
+    """One SQLite file."""
+
+    kind = "nsys-sqlite"
+
+    def sniff(self, path: Path) -> bool:
+        """See :class:`nvprof_tools.sources.base.Source`."""
+        return path.is_file() and is_sqlite(path)
+
+    def read(self, path: Path, limits: Limits) -> RawTables:
+        """See :class:`nvprof_tools.sources.base.Source`."""
+        database = open_guarded(path, limits)
+        try:
+            if not nsys_schema.looks_like_export(database.tables):
+                raise SourceError(
+                    "not-an-nsys-export",
+                    "the database has none of the tables of an nsys export",
+                    "make one with: nsys export --type sqlite REPORT.nsys-rep",
+                )
+            source = SourceInfo(self.kind, None, digest.of_descriptor(database.descriptor))
+            return RawTables(source, AdbcReader(database), nsys_schema.resolve(database.tables))
+        except BaseException:
+            database.close()
+            raise

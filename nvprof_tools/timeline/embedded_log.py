@@ -1,0 +1,40 @@
+"""The pipeline's log where the profiler kept the program's own output.
+
+The output may hold anything, secrets too. Only lines that a pipeline log reader needs leave this module.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nvprof_tools.model.arrays import ints
+from nvprof_tools.sources.base import RawTables
+from nvprof_tools.timeline.words import Words
+
+_EVENT = re.compile(r"TIMELINE,|CUZK_TIMING: |CUZK_NTT_H: ")
+_WHOLE = re.compile(r"^(?:\x1b\[[0-9;]*m)*(?:TIMELINE,\d+,[A-Z_0-9]+,|CUZK_TIMING: |CUZK_NTT_H: )")
+_ANCHOR = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*.*starting cuzk engine")
+
+
+def embedded_log(raw: RawTables, words: Words) -> str | None:
+    """TIMELINE, timing and anchor lines of every stored stream, anchors first; None where there is none."""
+    table = raw.read("ProcessStreams")
+    if table is None:
+        return None
+    anchors: list[str] = []
+    events: list[str] = []
+    for content in ints(table["contentId"]).tolist():
+        text = words.text(content)
+        if text is None or not ("TIMELINE," in text or "CUZK_" in text or "starting cuzk engine" in text):
+            continue
+        torn = False
+        for line in text.splitlines():
+            if _ANCHOR.match(line):
+                anchors.append(line)
+            elif _EVENT.search(line):
+                events.append(line)
+                torn = _WHOLE.match(line) is None or "TIMELINE," in line[9:]
+            elif torn:
+                events.append(line)
+                torn = False
+    return "\n".join([*anchors, *events, ""]) if events else None

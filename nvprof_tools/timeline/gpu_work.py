@@ -1,0 +1,126 @@
+"""What ran on devices: kernels, copies, memsets, graph launches and synchronisations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from nvprof_tools.model.arrays import Ints, from_numpy, ints, strings, validity
+from nvprof_tools.sources import nsys_schema
+from nvprof_tools.timeline.host_calls import Draft, correlation
+from nvprof_tools.timeline.ids import Codes, Identities, factorise
+from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
+from nvprof_tools.timeline.words import Words, canonical, with_default
+
+
+def _work(table: pa.Table, start: Ints, end: Ints, ids: Identities) -> Draft:
+    process = ids.process_codes(table["globalPid"])
+    return {
+        "start_ns": from_numpy(start),
+        "end_ns": from_numpy(end),
+        "process": from_numpy(process),
+        "device": from_numpy(ids.device_codes(process, ints(table["deviceId"]))),
+        "context": from_numpy(ints(table["contextId"])),
+        "stream": from_numpy(ints(table["streamId"])),
+        "correlation_id": correlation(table),
+    }
+
+
+def _enum(table: pa.Table, column: str, labels: Mapping[int, str], default: str | None) -> pa.DictionaryArray:
+    codes, distinct = factorise(table[column])
+    words = strings([labels.get(int(v), f"unknown-{int(v)}") for v in ints(distinct).tolist()])
+    return canonical(*with_default(codes, words, default))
+
+
+def kernels(table: pa.Table, clock: SessionClock, words: Words, ids: Identities, account: Account) -> Draft:
+    """CUPTI_ACTIVITY_KIND_KERNEL."""
+    account.read += table.num_rows
+    table, start, end = keep_intervals(table, clock, account)
+    launch, told = ints(table["launchType"]), validity(table["launchType"])
+    sized = {f"{b}_{a}": optional(table, f"{b}{a.upper()}", pa.int32()) for b in ("grid", "block") for a in "xyz"}
+    return {
+        **_work(table, start, end, ids),
+        **sized,
+        "graph_node": from_numpy(ints(table["graphNodeId"]), validity(table["graphNodeId"])),
+        "name": _kernel_name(table, words),
+        "signature": words.names(table["demangledName"]),
+        "mangled": words.names(table["mangledName"]),
+        "cooperative": from_numpy(
+            np.isin(launch, nsys_schema.COOPERATIVE_LAUNCHES),
+            told & np.isin(launch, (nsys_schema.REGULAR_LAUNCH, *nsys_schema.COOPERATIVE_LAUNCHES)),
+        ),
+        "registers": optional(table, "registersPerThread", pa.int32()),
+        "shared_bytes": _shared(table),
+    }
+
+
+def _kernel_name(table: pa.Table, words: Words) -> pa.DictionaryArray:
+    """The base name, else the full one."""
+    short, base = words.places(table["shortName"])
+    if (short >= 0).all():
+        return canonical(short, base)
+    full, signature = words.places(table["demangledName"])
+    either = np.where(short >= 0, short, np.where(full >= 0, full + np.int32(len(base)), np.int32(-1)))
+    return canonical(*with_default(either.astype(np.int32), pa.concat_arrays([base, signature]), "unknown"))
+
+
+def _shared(table: pa.Table) -> pa.Array:
+    static, dynamic = ints(table["staticSharedMemory"]), ints(table["dynamicSharedMemory"])
+    given = validity(table["staticSharedMemory"]) & validity(table["dynamicSharedMemory"])
+    fits = given & (np.abs(static) < 1 << 30) & (np.abs(dynamic) < 1 << 30)
+    return from_numpy(np.where(fits, static + dynamic, 0).astype(np.int32), fits)
+
+
+def copies(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
+    """CUPTI_ACTIVITY_KIND_MEMCPY."""
+    account.read += table.num_rows
+    table, start, end = keep_intervals(table, clock, account)
+    return {
+        **_work(table, start, end, ids),
+        "graph_node": from_numpy(ints(table["graphNodeId"]), validity(table["graphNodeId"])),
+        "kind": _enum(table, "copyKind", nsys_schema.MEMCPY_KINDS, "unknown"),
+        "bytes": from_numpy(ints(table["bytes"])),
+        "source_memory": _enum(table, "srcKind", nsys_schema.MEMORY_KINDS, None),
+        "target_memory": _enum(table, "dstKind", nsys_schema.MEMORY_KINDS, None),
+        "copy_count": from_numpy(ints(table["copyCount"]), validity(table["copyCount"])),
+    }
+
+
+def memsets(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
+    """CUPTI_ACTIVITY_KIND_MEMSET."""
+    account.read += table.num_rows
+    table, start, end = keep_intervals(table, clock, account)
+    return {
+        **_work(table, start, end, ids),
+        "graph_node": from_numpy(ints(table["graphNodeId"]), validity(table["graphNodeId"])),
+        "bytes": from_numpy(ints(table["bytes"])),
+    }
+
+
+def graphs(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
+    """CUPTI_ACTIVITY_KIND_GRAPH_TRACE."""
+    account.read += table.num_rows
+    table, start, end = keep_intervals(table, clock, account)
+    return {
+        **_work(table, start, end, ids),
+        "graph_id": from_numpy(ints(table["graphId"]), validity(table["graphId"])),
+        "graph_exec_id": from_numpy(ints(table["graphExecId"]), validity(table["graphExecId"])),
+    }
+
+
+def syncs(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
+    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION."""
+    account.read += table.num_rows
+    table, start, end = keep_intervals(table, clock, account)
+    stream = ints(table["streamId"])
+    none = ~validity(table["streamId"]) | np.isin(stream, (nsys_schema.NO_STREAM, -1))
+    return {
+        **_work(table, start, end, ids),
+        "stream": from_numpy(np.where(none, 0, stream), ~none),
+        "kind": _enum(table, "syncType", nsys_schema.SYNC_KINDS, "unknown"),
+    }
+
+
+__all__ = ["Codes", "copies", "graphs", "kernels", "memsets", "syncs"]

@@ -1,0 +1,126 @@
+"""Many walls on one axis, so that one sweep serves every section (or device, or thread) at once.
+
+Wall ``k`` becomes a lane of the axis: a stretch as long as the wall, one ns apart from its neighbours so that unions
+never join two lanes. Times are clipped to their lane's wall on the way in and mapped back exactly on the way out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nvprof_tools.errors import InvariantError
+from nvprof_tools.timeline.intervals import Index, Ints, Spans, union
+
+_AXIS_END = 2**62
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Walls ``[start, end)``, ns, one a lane, and where each lane begins on the axis (``base``, strictly rising)."""
+
+    start: Ints
+    end: Ints
+    base: Ints
+
+    @staticmethod
+    def of(start: Ints, end: Ints) -> Lanes:
+        """Lanes for these walls; ``end >= start`` is the caller's to ensure.
+
+        :raises InvariantError: the walls together are longer than the axis (146 years).
+        """
+        length = end.astype(object) - start.astype(object) + 1 if len(start) else np.empty(0, object)
+        if sum(length) >= _AXIS_END:
+            raise InvariantError(
+                "walls-too-long",
+                "the walls of this run add up to more than 146 years",
+                "give a window with --window A:B",
+            )
+        lengths = length.astype(np.int64)
+        return Lanes(start, end, np.cumsum(lengths) - lengths)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def walls(self) -> Spans:
+        """Every lane's wall on the axis; empty walls have no span."""
+        return union(self.base, self.base + (self.end - self.start))
+
+    def place(self, lane: Index | Ints, start: Ints, end: Ints) -> Spans:
+        """The union, on the axis, of intervals that belong to lanes; what lies outside a lane's wall is cut off."""
+        low = np.maximum(start, self.start[lane])
+        high = np.minimum(end, self.end[lane])
+        keep = high > low
+        lane, low, high = lane[keep], low[keep], high[keep]
+        shift = self.base[lane] - self.start[lane]
+        return union(low + shift, high + shift)
+
+    def shifted(self, lane: int, spans: Spans) -> tuple[Spans, npt.NDArray[np.bool_]]:
+        """Sorted, disjoint spans of one lane on the axis, cut to its wall, and which of them are left."""
+        low = np.maximum(spans.start, self.start[lane])
+        high = np.minimum(spans.end, self.end[lane])
+        keep = high > low
+        shift = self.base[lane] - self.start[lane]
+        return Spans(low[keep] + shift, high[keep] + shift), keep
+
+    def innermost(self, lane: Index | Ints, start: Ints, end: Ints, label: Ints) -> tuple[Spans, Ints]:
+        """Labelled intervals flattened on the axis: at each instant the latest to begin gives the label.
+
+        The spans are sorted and disjoint but may touch, where labels differ.
+        """
+        low = np.maximum(start, self.start[lane])
+        high = np.minimum(end, self.end[lane])
+        keep = high > low
+        lane, low, high, label = lane[keep], low[keep], high[keep], label[keep]
+        shift = self.base[lane] - self.start[lane]
+        low, high = low + shift, high + shift
+        edges = np.unique(np.concatenate([low, high]))
+        if len(edges) < 2:
+            return Spans(edges[:0], edges[:0]), label[:0]
+        zero = np.zeros(len(low), np.int64)
+        top = locate(zero, low, high, np.zeros(len(edges) - 1, np.int64), edges[:-1])
+        shown = np.where(top >= 0, label[top], -1)
+        fresh = np.append(True, shown[1:] != shown[:-1])
+        begins = edges[:-1][fresh]
+        ends = np.append(begins[1:], edges[-1])
+        some = shown[fresh] >= 0
+        return Spans(begins[some], ends[some]), shown[fresh][some]
+
+    def lift(self, spans: Spans) -> tuple[Index, Ints, Ints]:
+        """``(lane, start, end)`` of spans on the axis, back in their walls' time."""
+        lane = np.searchsorted(self.base, spans.start, side="right") - 1
+        shift = self.start[lane] - self.base[lane]
+        return lane, spans.start + shift, spans.end + shift
+
+
+def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: Ints) -> Index:
+    """For each ``(key, at)`` the row of the owner interval of that key that covers ``at``; −1 for none.
+
+    Owners of one key may overlap: the latest to start wins, where it still runs; else the nearest earlier one.
+    """
+    found = np.full(len(key), -1, np.intp)
+    if len(owner_key) == 0 or len(key) == 0:
+        return found
+    order = np.lexsort((owner_start, owner_key))
+    keys, starts, ends = owner_key[order], owner_start[order], owner_end[order]
+    # Ranks replace times, so that (key, time) packs into one int64 whatever the times are.
+    times = np.unique(np.concatenate([starts, at]))
+    stride = len(times) + 1
+    unique_keys = np.unique(keys)
+    packed = np.searchsorted(unique_keys, keys) * stride + np.searchsorted(times, starts)
+    slot = np.searchsorted(unique_keys, key)
+    known = (slot < len(unique_keys)) & (unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key)
+    row = np.searchsorted(packed, slot * stride + np.searchsorted(times, at), side="right") - 1
+    open_rows = np.flatnonzero(known & (row >= 0))
+    while len(open_rows):
+        candidate = row[open_rows]
+        same = keys[candidate] == key[open_rows]
+        hit = same & (at[open_rows] < ends[candidate])
+        found[open_rows[hit]] = order[candidate[hit]]
+        open_rows = open_rows[same & ~hit]
+        row[open_rows] -= 1
+        open_rows = open_rows[row[open_rows] >= 0]
+    return found

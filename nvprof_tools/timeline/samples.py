@@ -1,0 +1,165 @@
+"""Samples and instants of devices: GPU metrics and device memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from nvprof_tools.model.arrays import Ints, flat, from_numpy, ints, strings, validity
+from nvprof_tools.model.quality import QualityItem, Severity
+from nvprof_tools.sources import nsys_schema
+from nvprof_tools.timeline.gpu_work import _enum
+from nvprof_tools.timeline.host_calls import Draft, correlation
+from nvprof_tools.timeline.ids import Identities, factorise
+from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants, select
+from nvprof_tools.timeline.words import Words, canonical
+
+GPU_OF_TYPE = 0xFF
+"""The lowest byte of a metric's type id is the number of the physical GPU."""
+
+WRAPPED = 2.0**64
+
+
+def gpu_metrics(
+    table: pa.Table, described: pa.Table | None, clock: SessionClock, ids: Identities, account: Account
+) -> tuple[Draft, list[QualityItem]]:
+    """GPU_METRICS, named through TARGET_INFO_GPU_METRICS by (typeId, metricId)."""
+    account.read += table.num_rows
+    table, times = keep_instants(table, "timestamp", clock, account)
+    kind, kinds = factorise(table["typeId"])
+    metric, metrics = factorise(table["metricId"])
+    labels = _metric_labels(described)
+    kind_ids, metric_ids = ints(kinds).tolist(), ints(metrics).tolist()
+    words = [labels.get((k, m), f"metric {m}") for k in kind_ids for m in metric_ids]
+    codes = (kind.astype(np.int64) * max(len(metric_ids), 1) + metric).astype(np.int32)
+    value, items = _values(ints(table["value"]), codes, words, validity(table["value"]))
+    return {
+        "time_ns": from_numpy(times),
+        "device": from_numpy(ids.sampled_device_codes(ints(table["typeId"]) & GPU_OF_TYPE)),
+        "metric": canonical(codes, strings(words)),
+        "value": value,
+    }, items
+
+
+def _metric_labels(described: pa.Table | None) -> dict[tuple[int, int], str]:
+    if described is None:
+        return {}
+    rows = zip(
+        ints(described["typeId"]).tolist(),
+        ints(described["metricId"]).tolist(),
+        flat(described["metricName"]).to_pylist(),
+        strict=True,
+    )
+    return {(kind, metric): name for kind, metric, name in rows if name}
+
+
+def _values(raw: Ints, codes: np.ndarray, words: list[str], given: np.ndarray) -> tuple[pa.Array, list[QualityItem]]:
+    """Unsigned 64-bit values that SQLite holds as signed. A share of more than 2⁶³ percent cannot be: null."""
+    value = raw.astype(np.float64)
+    negative = given & (raw < 0)
+    if not negative.any():
+        return from_numpy(value, given), []
+    percent = np.array(["%" in w for w in words] or [False], np.bool_)[codes]
+    value = np.where(negative, value + WRAPPED, value)
+    wrong = int(np.count_nonzero(negative))
+    item = QualityItem(
+        "metric-values-implausible",
+        Severity.NOTICE,
+        wrong,
+        f"{wrong:,} GPU metric samples are above 2^63: read as unsigned, and shares among them as not measured",
+        "",
+    )
+    return from_numpy(value, given & ~(negative & percent)), [item]
+
+
+def generic_metrics(
+    events: pa.Table,
+    types: pa.Table | None,
+    sources: pa.Table | None,
+    words: Words,
+    clock: SessionClock,
+    ids: Identities,
+    account: Account,
+    depth: int,
+) -> tuple[Draft, list[QualityItem]]:
+    """GPU metrics of nsys up to 2022: one JSON object a sample in GENERIC_EVENTS."""
+    sampled = _metric_types(types, sources, words)
+    wanted = np.isin(ints(events["typeId"]), np.array(sorted(sampled), np.int64))
+    events = select(events, wanted)
+    account.read += events.num_rows
+    events, times = keep_instants(events, "timestamp", clock, account)
+    devices = ints(events["typeId"]) & GPU_OF_TYPE
+    at: list[int] = []
+    name: list[int] = []
+    value: list[float] = []
+    words_seen: dict[str, int] = {}
+    broken = 0
+    for row, text in enumerate(flat(events["data"]).to_pylist()):
+        members = list(_members(text, depth))
+        broken += not members
+        for key, number in members:
+            at.append(row)
+            name.append(words_seen.setdefault(key, len(words_seen)))
+            value.append(number)
+    rows = np.array(at, np.int64)
+    items = []
+    if broken:
+        items.append(
+            QualityItem("metric-json-unreadable", Severity.DATA_LOSS, broken, f"{broken:,} GPU metric samples are not readable JSON")
+        )
+    return {
+        "time_ns": from_numpy(times[rows]),
+        "device": from_numpy(ids.sampled_device_codes(devices[rows])),
+        "metric": canonical(np.array(name, np.int32), strings(words_seen)),
+        "value": from_numpy(np.array(value, np.float64)),
+    }, items
+
+
+def _metric_types(types: pa.Table | None, sources: pa.Table | None, words: Words) -> set[int]:
+    if types is None or sources is None:
+        return set()
+    gpu = {
+        source
+        for source, name in zip(ints(sources["sourceId"]).tolist(), ints(sources["nameId"]).tolist(), strict=True)
+        if "gpumetrics" in (words.text(name) or "").replace(" ", "").lower()
+    }
+    pairs = zip(ints(types["typeId"]).tolist(), ints(types["sourceId"]).tolist(), strict=True)
+    return {kind for kind, source in pairs if source in gpu}
+
+
+def _members(text: str | None, depth: int) -> Iterable[tuple[str, float]]:
+    """Numbers of one JSON object; they may be written as strings."""
+    if text is None or text.count("[") + text.count("{") > depth:
+        return
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(parsed, dict):
+        return
+    for key, number in parsed.items():
+        if isinstance(number, str | int | float) and not isinstance(number, bool):
+            try:
+                yield str(key), float(number)
+            except ValueError:
+                continue
+
+
+def memory_events(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
+    """CUDA_GPU_MEMORY_USAGE_EVENTS."""
+    account.read += table.num_rows
+    table, times = keep_instants(table, "start", clock, account)
+    process = ids.process_codes(table["globalPid"])
+    return {
+        "time_ns": from_numpy(times),
+        "process": from_numpy(process),
+        "device": from_numpy(ids.device_codes(process, ints(table["deviceId"]))),
+        "free": from_numpy(ints(table["memoryOperationType"]) != 0),
+        "bytes": from_numpy(ints(table["bytes"])),
+        "address": from_numpy(ints(table["address"]).view(np.uint64)),
+        "memory": _enum(table, "memKind", nsys_schema.MEMORY_KINDS, "unknown"),
+        "correlation_id": correlation(table),
+    }
