@@ -74,9 +74,11 @@ def constant(word: str | None, rows: int) -> pa.DictionaryArray:
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One contiguous array of a column."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def validity(column: pa.Array | pa.ChunkedArray) -> Bools:

@@ -45,7 +45,8 @@ class TableSpec:
 
     def empty(self) -> pa.Table:
         """A table of no rows."""
-        return self.schema.empty_table()
+        # Not schema.empty_table(): that imports pandas.
+        return pa.Table.from_arrays([pa.nulls(0, column.type) for column in self.columns], schema=self.schema)
 
 
 def _start_end(what: str) -> tuple[Column, Column]:

@@ -84,11 +84,25 @@ class RawTables:
             return None
         have = [(w, name) for w in wanted if (name := picked[w.name]) is not None]
         read = self.reader.read_columns(actual, [n for _, n in have], [ARROW_TYPES[w.kind] for w, _ in have])
-        got = {w.name: read.column(i) for i, (w, _) in enumerate(have)}
+        got = {w.name: self._sound(table, read.column(i)) for i, (w, _) in enumerate(have)}
         return pa.Table.from_arrays(
             [got[w.name] if w.name in got else pa.nulls(read.num_rows, ARROW_TYPES[w.kind]) for w in wanted],
             names=[w.name for w in wanted],
         )
+
+    def _sound(self, table: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Text as valid UTF-8: what is not is replaced, and counted."""
+        if column.type != pa.string():
+            return column
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            repaired, wrong = repair_text(flat(column))
+            self.quality.append(
+                QualityItem("text-not-utf8", Severity.NOTICE, wrong, f"{wrong:,} texts of table {table} are not valid UTF-8")
+            )
+            return pa.chunked_array([repaired])
+        return column
 
     @property
     def strings(self) -> pa.Table:
@@ -102,6 +116,14 @@ class RawTables:
         if table is None:
             return pa.Table.from_arrays([pa.nulls(0, pa.int64()), strings([])], names=["id", "value"])
         return table
+
+
+def repair_text(column: pa.Array) -> tuple[pa.Array, int]:
+    """The column with invalid UTF-8 replaced, and how many values that concerned."""
+    raw = column.view(pa.binary()).to_pylist()
+    texts = [None if value is None else value.decode("utf-8", "replace") for value in raw]
+    wrong = sum(t is not None and t.encode("utf-8") != v for t, v in zip(texts, raw, strict=True))
+    return strings(texts), wrong
 
 
 class Source(Protocol):

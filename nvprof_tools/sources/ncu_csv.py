@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,24 +30,30 @@ _DETAIL = ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
 _PUSH_POP = "Push/Pop_Range"
 _START_END = "Start/Stop_Range"
 _INSTANCES = r"^([^()]*[^()\s])\s+\(([^()]*)\)$"
-_UNREADABLE_TEXT = 4096
+_LONGEST_TEXT = 4096
+Codes: TypeAlias = npt.NDArray[np.int32]
 
 
 @dataclass
 class Page:
-    """One header and the rows under it: where its columns are, and its values until they can be read as numbers."""
+    """One header and the rows under it: where its columns are, and its values until they can be read as numbers.
+
+    ``metrics``: a raw page's metric columns. ``keys``: the distinct (section, name, printed unit). Cells at hand stand
+    in ``cells``; ``spans`` says of each run of them the launch, the count and the keys.
+    """
 
     columns: dict[str, int]
     width: int
     metrics: list[tuple[int, str]]
+    nvtx: list[int]
     units: list[str] | None = None
     marks: Marks = field(default_factory=Marks)
-    pending: list[tuple[np.ndarray, np.ndarray, pa.Array]] = field(default_factory=list)
+    pending: list[tuple[Codes, Codes, pa.Array]] = field(default_factory=list)
     keys: list[tuple[str, str, str]] = field(default_factory=list)
     key_codes: dict[tuple[str, str, str], int] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)
-    cell_launch: list[int] = field(default_factory=list)
-    cell_key: list[int] = field(default_factory=list)
+    spans: list[tuple[int, int, Codes]] = field(default_factory=list)
+    _metric_keys: Codes | None = None
 
     @property
     def details(self) -> bool:
@@ -61,14 +69,31 @@ class Page:
             self.keys.append(known)
         return code
 
+    @property
+    def metric_keys(self) -> Codes:
+        """Key of each metric column of a raw page; ask only when the units row has been seen or is known to be absent."""
+        if self._metric_keys is None:
+            units = self.units or []
+            found = [self.key("", name, units[at] if at < len(units) else "") for at, name in self.metrics]
+            self._metric_keys = np.array(found, np.int32)
+        return self._metric_keys
+
+    def add(self, launch: int, keys: Codes, cells: Sequence[str]) -> None:
+        """Keep some cells of one launch."""
+        self.cells.extend(cells)
+        self.spans.append((launch, len(cells), keys))
+
     def flush(self) -> None:
         """Move the cells at hand into arrays."""
         if not self.cells:
             return
         array = strings(self.cells)
         self.marks.observe(_heads(array))
-        self.pending.append((np.array(self.cell_launch, np.int32), np.array(self.cell_key, np.int32), array))
-        self.cells, self.cell_launch, self.cell_key = [], [], []
+        launch = np.repeat(
+            np.array([span[0] for span in self.spans], np.int32), np.array([span[1] for span in self.spans])
+        )
+        self.pending.append((launch, np.concatenate([span[2] for span in self.spans]), array))
+        self.cells, self.spans = [], []
 
 
 def open_page(header: Sequence[str]) -> Page:
@@ -90,7 +115,8 @@ def open_page(header: Sequence[str]) -> Page:
         for i, cell in enumerate(cells)
         if cell and cell not in special and _PUSH_POP not in cell and _START_END not in cell
     ]
-    return Page(columns, len(cells), [] if "Metric Value" in columns else metrics)
+    nvtx = [i for kind in (_PUSH_POP, _START_END) for i, cell in enumerate(cells) if kind in cell]
+    return Page(columns, len(cells), [] if "Metric Value" in columns else metrics, nvtx)
 
 
 def read(path: Path, limits: Limits) -> tuple[str, Rows, list[QualityItem]]:
@@ -148,25 +174,20 @@ def _row(page: Page, cells: Sequence[str], rows: Rows, launches: dict[tuple[str,
             return True
         return False
     process = _cell(page, cells, "Process ID")
-    key = (process, _cell(page, cells, "ID") if "ID" in page.columns else _cell(page, cells, "Kernel Name"))
-    launch = launches.get(key)
+    identity = (process, _cell(page, cells, "ID") if "ID" in page.columns else _cell(page, cells, "Kernel Name"))
+    launch = launches.get(identity)
     if launch is None or not page.details:
         launch = len(rows.launches)
-        launches[key] = launch
+        launches[identity] = launch
         rows.launches.append(_launch(page, cells, index if index is not None else launch))
     if page.details:
         name, value = _cell(page, cells, "Metric Name"), _cell(page, cells, "Metric Value")
         if name and value:
-            page.cells.append(value)
-            page.cell_launch.append(launch)
-            page.cell_key.append(page.key(_cell(page, cells, "Section Name"), name, _cell(page, cells, "Metric Unit")))
+            key = page.key(_cell(page, cells, "Section Name"), name, _cell(page, cells, "Metric Unit"))
+            page.add(launch, np.array([key], np.int32), [value])
         return len(cells) <= page.width + 1 and (bool(name) or len(cells) > page.columns["Metric Name"])
-    units = page.units or []
-    for at, metric in page.metrics:
-        if at < len(cells) and cells[at]:
-            page.cells.append(cells[at])
-            page.cell_launch.append(launch)
-            page.cell_key.append(page.key("", metric, units[at] if at < len(units) else ""))
+    taken = [cells[at] for at, _ in page.metrics if at < len(cells)]
+    page.add(launch, page.metric_keys[: len(taken)], taken)
     return len(cells) == page.width
 
 
@@ -213,13 +234,9 @@ def shape(text: str) -> tuple[int, int, int] | None:
 
 def _nvtx(page: Page, cells: Sequence[str]) -> str | None:
     """The open ranges in the two ``--nvtx`` columns, push/pop ranges first; None where the page has no such column."""
-    found: list[str] | None = None
-    for kind in (_PUSH_POP, _START_END):
-        for name, at in page.columns.items():
-            if kind in name:
-                found = found if found is not None else []
-                found += nvtx_names(cells[at]) if at < len(cells) else []
-    return None if found is None else "/".join(found)
+    if not page.nvtx:
+        return None
+    return "/".join(name for at in page.nvtx if at < len(cells) for name in nvtx_names(cells[at]))
 
 
 def nvtx_names(cell: str) -> list[str]:
@@ -263,11 +280,12 @@ def _values(page: Page, rows: Rows) -> None:
         listed_text = _flag(pc.match_substring_regex(cells, _INSTANCES)) & ~listed
         count = np.where(listed, np.asarray(to_numpy(pc.count_substring(cells, ";")), np.int64) + 1, 0)
         rows.not_numbers += int(np.count_nonzero(read.nan))
-        rows.no_data += int(np.count_nonzero(read.empty))
+        # An empty cell of a raw page says nothing: the launch was profiled without that metric.
+        rows.no_data += int(np.count_nonzero(read.empty & ~_flag(pc.equal(cells, ""))))
         text = np.full(len(cells), -1, np.int32)
         is_text = ~(read.number | read.nan | read.empty) | listed_text
         for i in np.flatnonzero(is_text).tolist():
-            text[i] = rows.texts.code(cells[i].as_py()[:_UNREADABLE_TEXT])
+            text[i] = rows.texts.code(cells[i].as_py()[:_LONGEST_TEXT])
         keep = read.number | is_text
         with np.errstate(over="ignore"):
             value = read.value * factor[key]
