@@ -1,0 +1,177 @@
+"""What a trace says about its threads, sorted into the roles a pipeline file names: calls, locks, ranges, overhead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nvprof_tools.attribution.categories import CALLS
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.timeline.columns import classify, flags, ints, names
+from nvprof_tools.timeline.intervals import Index, Ints
+from nvprof_tools.timeline.lanes import locate
+
+LOCK_CALLS = ("pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_mutex_timedlock")
+"""OS calls that wait for a lock; on an application's thread outside every CUDA call the first one is a mutex wait."""
+
+RANGE_ROLES = ("section", "mutex_wait", "barrier_wait", "hold", "synthesis", "driver_lock")
+
+SHIM_DOMAIN = "nvprof_tools"
+"""NVTX domain of the marker shim, whose range names mean the same in every pipeline."""
+
+
+def _shim_role(word: str) -> int:
+    kind = {"mutex_held": "hold"}.get(word, "section" if word.startswith("section ") else word)
+    return RANGE_ROLES.index(kind) if kind in RANGE_ROLES else -1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Intervals on threads: ``start``/``end`` in ns, ``thread``/``process`` as table rows, ``code`` of a kind."""
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    process: Ints
+    code: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def where(self, rows: Index) -> Rows:
+        """The chosen rows, in the order given."""
+        return Rows(self.start[rows], self.end[rows], self.thread[rows], self.process[rows], self.code[rows])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Every thread-side fact that attribution uses.
+
+    ``calls.code`` indexes ``CALLS`` (−1: another traced call), ``call_name`` indexes ``call_names``; ``ranges.code``
+    indexes ``RANGE_ROLES`` (−1: another range), ``range_name`` indexes ``range_names``; ``waits`` are lock waits
+    outside every categorised CUDA call, ``driver_locks`` those inside one (``code``: that call's category);
+    ``os_waits`` other OS waits (``code`` indexes ``os_names``); ``overhead`` the profiler's own time.
+    """
+
+    calls: Rows
+    call_name: Ints
+    call_names: list[str]
+    ranges: Rows
+    range_name: Ints
+    range_names: list[str]
+    range_open: Ints
+    waits: Rows
+    driver_locks: Rows
+    os_waits: Rows
+    os_names: list[str]
+    overhead: Rows
+    has_os: bool
+    has_ranges: bool
+
+
+def gather(trace: Trace, pipeline: Pipeline) -> Evidence:
+    """Read the thread-side tables of ``trace`` into roles. Vectorised; one rule application a distinct name."""
+    calls, call_name, call_names = _calls(trace, pipeline)
+    ranges, range_name, range_names, range_open = _ranges(trace, pipeline)
+    waits, driver_locks, os_waits, os_names = _os(trace, calls)
+    marked = ranges.where(np.flatnonzero(ranges.code == RANGE_ROLES.index("driver_lock")))
+    has_os = "os_calls" in trace.measured or len(marked) > 0
+    if "os_calls" not in trace.measured and len(marked):
+        driver_locks = _inside_calls(marked, calls)
+    return Evidence(
+        calls,
+        call_name,
+        call_names,
+        ranges,
+        range_name,
+        range_names,
+        range_open,
+        waits,
+        driver_locks,
+        os_waits,
+        os_names,
+        _overhead(trace),
+        has_os,
+        "nvtx_ranges" in trace.measured,
+    )
+
+
+def _calls(trace: Trace, pipeline: Pipeline) -> tuple[Rows, Ints, list[str]]:
+    table = trace["api_calls"]
+    name, words = names(table, "name")
+    rank = {category: i for i, category in enumerate(CALLS)}
+
+    def category(word: str) -> int:
+        found = pipeline.api_category(word)
+        return -1 if found is None else rank.get(found, -1)
+
+    rows = Rows(
+        ints(table, "start_ns"),
+        ints(table, "end_ns"),
+        ints(table, "thread"),
+        ints(table, "process"),
+        classify(name, words, category),
+    )
+    return rows, name, words
+
+
+def _ranges(trace: Trace, pipeline: Pipeline) -> tuple[Rows, Ints, list[str], Ints]:
+    table = trace["nvtx_ranges"]
+    name, words = names(table, "name")
+
+    domain, domains = names(table, "domain")
+    shim = classify(domain, domains, lambda word: int(word == SHIM_DOMAIN)) == 1
+    role = {word: RANGE_ROLES.index(role) for role in RANGE_ROLES for word in getattr(pipeline.ranges, role, ())}
+    code = classify(name, words, lambda word: role.get(word, -1))
+    code = np.where(shim, classify(name, words, _shim_role), code)
+    rows = Rows(
+        ints(table, "start_ns"),
+        ints(table, "end_ns"),
+        ints(table, "thread"),
+        ints(table, "process"),
+        code,
+    )
+    return rows, name, words, flags(table, "open").astype(np.int64)
+
+
+def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, list[str]]:
+    table = trace["os_calls"]
+    name, words = names(table, "name")
+    lock = classify(name, words, lambda word: LOCK_CALLS.index(word) if word in LOCK_CALLS else -1)
+    every = Rows(ints(table, "start_ns"), ints(table, "end_ns"), ints(table, "thread"), ints(table, "process"), name)
+    locks = np.flatnonzero(lock >= 0)
+    rows = every.where(locks)
+    free = locate(calls.thread, calls.start, calls.end, rows.thread, rows.start) < 0
+    outside = locks[free & (lock[locks] == 0)]
+    around = _call_around(rows, calls)
+    inside = every.where(locks[around >= 0])
+    driver = Rows(inside.start, inside.end, inside.thread, inside.process, calls.code[around[around >= 0]])
+    wait_words = classify(name, words, lambda word: int(word.startswith(("pthread_join", "pthread_cond_", "sem_"))))
+    return every.where(outside), driver, every.where(np.flatnonzero(wait_words == 1)), words
+
+
+def _call_around(rows: Rows, calls: Rows) -> Index:
+    """Row of the categorised call of the same thread that contains each row's start; −1 for none."""
+    known = np.flatnonzero(calls.code >= 0)
+    inside = locate(calls.thread[known], calls.start[known], calls.end[known], rows.thread, rows.start)
+    return np.where(inside >= 0, known[inside] if len(known) else -1, -1)
+
+
+def _inside_calls(rows: Rows, calls: Rows) -> Rows:
+    around = _call_around(rows, calls)
+    kept = rows.where(np.flatnonzero(around >= 0))
+    return Rows(kept.start, kept.end, kept.thread, kept.process, calls.code[around[around >= 0]])
+
+
+def _overhead(trace: Trace) -> Rows:
+    table = trace["profiler_overhead"]
+    rows = Rows(
+        ints(table, "start_ns"),
+        ints(table, "end_ns"),
+        ints(table, "thread"),
+        ints(table, "process"),
+        flags(table, "is_profiler").astype(np.int64),
+    )
+    return rows.where(np.flatnonzero(rows.code == 1))

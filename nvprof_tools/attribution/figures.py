@@ -1,0 +1,203 @@
+"""Figures made of segments and calls: overheads, launch latency, device memory, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nvprof_tools.attribution.categories import BUSY, CALLS, CATEGORIES
+from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
+from nvprof_tools.attribution.engine import Segments
+from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence
+from nvprof_tools.attribution.sections import Held, Owners
+from nvprof_tools.attribution.work import Work
+from nvprof_tools.model.attribution import Gap, Latency, MemoryUse, Overhead
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.timeline.columns import flags, ints, names
+from nvprof_tools.timeline.intervals import Ints
+
+GAPS_KEPT = 100
+CURVE_POINTS = 2_000
+
+
+def percentile(values: Ints, share: float) -> int | None:
+    """The nearest-rank percentile of integers, an integer of the data; null of none."""
+    if len(values) == 0:
+        return None
+    rank = max(int(np.ceil(share * len(values))) - 1, 0)
+    return int(np.partition(values, rank)[rank])
+
+
+def overheads(
+    totals: Mapping[str, int],
+    idle: Mapping[str, int],
+    evidence: Evidence,
+    owners: Owners,
+    waits: Held,
+    inferred: int,
+    locked: LockedTime,
+) -> list[Overhead]:
+    """One row a category other than ``kernel`` that takes section time or device idle time, dearest first."""
+    calls, owner = evidence.calls, owners.of(evidence.calls.thread, evidence.calls.start)
+    ranges, range_owner = evidence.ranges, owners.of(evidence.ranges.thread, evidence.ranges.start)
+    wall = sum(totals.values())
+    out = []
+    for category in CATEGORIES[1:]:
+        total, idle_ns = totals.get(category, 0), idle.get(category, 0) if category not in BUSY else 0
+        durations: Ints | None = None
+        source = "derived"
+        if category in CALLS:
+            rows = (calls.code == CALLS.index(category)) & (owner >= 0)
+            durations, source = (calls.end - calls.start)[rows], "RUNTIME"
+        elif category == "mutex_wait":
+            durations = waits.end - waits.start
+            source = "NVTX" if RANGE_ROLES.index("mutex_wait") in ranges.code else "OSRT"
+            source += "+inferred" if inferred else ""
+        elif category == "barrier_wait":
+            rows = (ranges.code == RANGE_ROLES.index("barrier_wait")) & (range_owner >= 0)
+            durations, source = (ranges.end - ranges.start)[rows], "NVTX"
+        elif category == "profiler":
+            source = "PROFILER_OVERHEAD"
+        elif category in BUSY:
+            source = "MEMCPY" if category != "memset" else "MEMSET"
+        if total == 0 and idle_ns == 0 and (durations is None or len(durations) == 0):
+            continue
+        blockers = _blockers(locked, category)
+        out.append(
+            Overhead(
+                category,
+                None if durations is None else len(durations),
+                total,
+                None if durations is None or len(durations) == 0 else float(durations.mean()),
+                None if durations is None else percentile(durations, 0.50),
+                None if durations is None else percentile(durations, 0.95),
+                None if durations is None else percentile(durations, 1.0),
+                None if wall == 0 else total / wall,
+                idle_ns,
+                sum(blockers.values()) if evidence.has_os and category in CALLS else None,
+                blockers,
+                source,
+            )
+        )
+    return sorted(out, key=lambda o: (-max(o.total_ns, o.device_idle_ns), CATEGORIES.index(o.category)))
+
+
+def _blockers(locked: LockedTime, category: str) -> dict[str, int]:
+    if category not in CALLS:
+        return {}
+    mine = locked.category == CALLS.index(category)
+    length = (locked.end - locked.start)[mine]
+    sums = np.zeros(len(BLOCKERS), np.int64)
+    np.add.at(sums, locked.blocker[mine], length)
+    return {name: int(ns) for name, ns in zip(BLOCKERS, sums.tolist(), strict=True) if ns}
+
+
+def latencies(trace: Trace, work: Work, window: tuple[int, int]) -> list[Latency]:
+    """Launch latency by stage of the kernels that start in the window and were launched by a call of their own."""
+    calls = trace["api_calls"]
+    kernel = np.arange(work.kernels)
+    graph = ints(trace["kernels"], "graph_node", -1) >= 0
+    rows = kernel[(work.call[: work.kernels] >= 0) & ~graph]
+    rows = rows[(work.start[rows] >= window[0]) & (work.start[rows] < window[1])]
+    delay = work.start[rows] - ints(calls, "start_ns")[work.call[rows]]
+    queued = work.start[rows] - ints(calls, "end_ns")[work.call[rows]]
+    out = []
+    for detail in np.unique(work.detail[rows]).tolist():
+        mine = work.detail[rows] == detail
+        waits = queued[mine][queued[mine] > 0]
+        out.append(
+            Latency(
+                work.details[detail] if detail >= 0 else "other",
+                int(mine.sum()),
+                percentile(delay[mine], 0.50) or 0,
+                percentile(delay[mine], 0.95) or 0,
+                percentile(delay[mine], 1.0) or 0,
+                percentile(waits, 0.50),
+                percentile(waits, 0.95),
+                percentile(waits, 1.0),
+            )
+        )
+    return sorted(out, key=lambda row: (-row.launches, row.stage))
+
+
+def memory(trace: Trace, devices: Sequence[int]) -> list[MemoryUse]:
+    """Device memory in use over time, from the allocations and frees seen; thinned to what a curve needs."""
+    if "memory_events" not in trace.measured:
+        return [MemoryUse(device, None, None, "not measured") for device in devices]
+    table = trace["memory_events"]
+    kind, words = names(table, "memory")
+    on_device = np.array([word.startswith("device") for word in words] + [False], bool)[kind]
+    owner, time = ints(table, "device"), ints(table, "time_ns")
+    size = np.where(flags(table, "free"), -ints(table, "bytes"), ints(table, "bytes"))
+    out = []
+    for device in devices:
+        rows = np.flatnonzero(on_device & (owner == device))
+        if len(rows) == 0:
+            out.append(MemoryUse(device, None, None, "CUDA_GPU_MEMORY_USAGE_EVENTS"))
+            continue
+        rows = rows[np.argsort(time[rows], kind="stable")]
+        used = np.cumsum(size[rows])
+        # Frees of what was allocated before the capture would drive the sum below zero: it starts where they end.
+        used = used - min(int(used.min()), 0)
+        top = int(np.argmax(used))
+        keep = np.unique(np.append(np.linspace(0, len(rows) - 1, min(len(rows), CURVE_POINTS)).astype(np.int64), top))
+        out.append(
+            MemoryUse(
+                device,
+                int(used[top]),
+                int(time[rows][top]),
+                "CUDA_GPU_MEMORY_USAGE_EVENTS",
+                tuple(time[rows][keep].tolist()),
+                tuple(used[keep].tolist()),
+            )
+        )
+    return out
+
+
+def gaps(devices: Segments, work: Work) -> list[Gap]:
+    """The longest idle stretches of each device with their causes, longest first."""
+    out: list[Gap] = []
+    busy = np.isin(devices.category, [devices.categories.index(c) for c in BUSY if c in devices.categories])
+    for lane in range(len(devices.lanes)):
+        rows = np.flatnonzero((devices.lane == lane) & ~busy)
+        if len(rows) == 0:
+            continue
+        fresh = np.append(True, rows[1:] != rows[:-1] + 1)
+        first = rows[fresh]
+        last = rows[np.append(np.flatnonzero(fresh)[1:] - 1, len(rows) - 1)]
+        length = devices.end[last] - devices.start[first]
+        longest = np.lexsort((devices.start[first], -length))[:GAPS_KEPT]
+        mine = np.flatnonzero(work.device == lane)
+        by_start, by_end = (
+            mine[np.argsort(work.start[mine], kind="stable")],
+            mine[np.argsort(work.end[mine], kind="stable")],
+        )
+        starts, ends = work.start[by_start], work.end[by_end]
+        for row in longest.tolist():
+            a, b = int(first[row]), int(last[row])
+            causes: dict[str, int] = {}
+            for k in range(a, b + 1):
+                word = devices.categories[int(devices.category[k])]
+                causes[word] = causes.get(word, 0) + int(devices.end[k] - devices.start[k])
+            before = int(np.searchsorted(ends, devices.start[a], side="right")) - 1
+            after = int(np.searchsorted(starts, devices.end[b], side="left"))
+            out.append(
+                Gap(
+                    lane,
+                    int(devices.start[a]),
+                    int(devices.end[b]),
+                    max(causes, key=lambda word: (causes[word], -CATEGORIES.index(word))),
+                    {word: causes[word] for word in CATEGORIES if word in causes},
+                    _name(work, by_end, before),
+                    _name(work, by_start, after),
+                )
+            )
+    return sorted(out, key=lambda gap: (gap.start_ns - gap.end_ns, gap.device, gap.start_ns))[:GAPS_KEPT]
+
+
+def _name(work: Work, rows: np.ndarray, at: int) -> str | None:
+    if not 0 <= at < len(rows):
+        return None
+    code = int(work.name[rows[at]])
+    return work.names[code] if code >= 0 else None

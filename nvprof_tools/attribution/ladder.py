@@ -1,0 +1,94 @@
+"""The utilisation ladder: from what the log claims down to what the silicon did, over one window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nvprof_tools.attribution.metrics import METRIC_RUNGS, Samples
+from nvprof_tools.model.attribution import Rung, Window
+from nvprof_tools.timeline.intervals import Ints, Spans, intersect, overlap, sum_exact, union, without
+
+RUNGS = (
+    "timeline_sum",
+    "timeline_bracket",
+    "mutex_held",
+    "nvml_utilisation",
+    "device_busy",
+    "gr_active",
+    "kernel_busy",
+    "sm_active",
+    "warps_in_flight",
+    "sm_issue",
+    "dram_read",
+    "dram_write",
+    "pcie_rx",
+    "pcie_tx",
+)
+_NESTED = ("timeline_bracket", "mutex_held", "device_busy", "kernel_busy")
+_EVIDENCE = {
+    "timeline_sum": "TIMELINE",
+    "timeline_bracket": "TIMELINE",
+    "mutex_held": "NVTX/RUNTIME",
+    "nvml_utilisation": "NVML",
+    "device_busy": "KERNEL+MEMCPY+MEMSET",
+    "kernel_busy": "KERNEL",
+}
+
+
+def ladder(
+    device: int,
+    window: Window,
+    brackets: tuple[Ints, Ints] | None,
+    held: tuple[Ints, Ints] | None,
+    busy: Spans | None,
+    kernels: Spans | None,
+    samples: Mapping[str, Samples],
+    idle_of: Mapping[str, Spans],
+    mutex_evidence: str,
+) -> list[Rung]:
+    """Every rung of one device, top first. Null where not measured: ``brackets`` without a log, ``held`` without a
+    mutex, ``busy``/``kernels`` without device tracing. ``idle_of`` is the device view's time by category."""
+    low, high = window.start_ns, window.end_ns
+    whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
+    sets: dict[str, Spans | None] = {
+        "timeline_bracket": None if brackets is None else _clipped(brackets, whole),
+        "mutex_held": None if held is None else _clipped(held, whole),
+        "device_busy": None if busy is None else intersect(busy, whole),
+        "kernel_busy": None if kernels is None else intersect(kernels, whole),
+    }
+    rungs: list[Rung] = []
+    above = whole
+    for rung in RUNGS:
+        evidence = mutex_evidence if rung == "mutex_held" else _EVIDENCE.get(rung, "GPU_METRICS")
+        if rung in METRIC_RUNGS:
+            rungs.append(_sampled(device, rung, samples.get(rung), whole, window.wall_ns))
+            continue
+        time = sets.get(rung)
+        drop: dict[str, int] = {}
+        busy_ns: int | None = None
+        if rung == "timeline_sum" and brackets is not None:
+            start, end = np.maximum(brackets[0], low), np.minimum(brackets[1], high)
+            keep = end > start
+            busy_ns = sum_exact(end[keep], start[keep])
+        elif time is not None:
+            busy_ns = time.total
+            gone = without(above, intersect(above, time))
+            parts = {name: int(overlap(gone.start, gone.end, spans).sum()) for name, spans in idle_of.items()}
+            drop = {name: ns for name, ns in parts.items() if ns > 0}
+            above = time
+        fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns
+        rungs.append(Rung(device, rung, busy_ns, fraction, evidence, drop))
+    return rungs
+
+
+def _clipped(rows: tuple[Ints, Ints], whole: Spans) -> Spans:
+    return intersect(union(*rows), whole)
+
+
+def _sampled(device: int, rung: str, samples: Samples | None, whole: Spans, wall: int) -> Rung:
+    mean = None if samples is None else samples.mean(whole)
+    if samples is None or mean is None:
+        return Rung(device, rung, None, None, "GPU_METRICS")
+    return Rung(device, rung, round(mean / 100 * wall), mean / 100, f"GPU_METRICS: {samples.name}")

@@ -1,0 +1,222 @@
+"""Sections named by the log: the run and offset that fit, each section's partition, and what the capture missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nvprof_tools.attribution.evidence import Evidence
+from nvprof_tools.attribution.sections import LAUNCH, SYNCS, Owners, Sections
+from nvprof_tools.errors import AlignmentError
+from nvprof_tools.model.attribution import Clock
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.quality import QualityItem, Severity
+from nvprof_tools.model.trace import LogRun, Session
+from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit
+from nvprof_tools.timeline.columns import ints
+from nvprof_tools.timeline.intervals import Ints
+
+NEVER = np.iinfo(np.int64).min
+"""Stands for an event that the log does not have."""
+
+LEAST_MATCHED = 0.5
+"""Below this share of the sections that could be paired, a trace and a log are said not to belong together."""
+
+DRIFT_BOUND_PPM = 100.0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A log run on the trace's clock. ``row[i]`` is section ``i``'s row of ``run.partitions`` (−1: none)."""
+
+    run: LogRun
+    clock: Clock
+    process: int
+    row: Ints
+    matched: int
+    possible: int
+
+    def time(self, column: str) -> Ints:
+        """An event's time of every partition on the trace's clock: the middle of its millisecond; else ``NEVER``."""
+        stamp = ints(self.run.partitions, column, NEVER)
+        if self.clock.offset_ns is None:
+            return np.full(len(stamp), NEVER)
+        return np.where(stamp == NEVER, NEVER, stamp * MS + MS // 2 + self.clock.offset_ns)
+
+
+def place(
+    runs: Sequence[LogRun],
+    evidence: Evidence,
+    sections: Sections,
+    owners: Owners,
+    pipeline: Pipeline,
+    session: Session,
+) -> Placed | None:
+    """The run and process that fit best, of those given; null when there is neither a fit nor an anchor."""
+    work = constraint_work(evidence, sections, owners, pipeline)
+    best: Placed | None = None
+    for run in runs:
+        anchor = None
+        if run.anchor_utc_ns is not None and session.utc_epoch_ns is not None:
+            anchor = run.anchor_utc_ns - session.utc_epoch_ns
+        brackets = _brackets(run, pipeline)
+        for process in np.unique(sections.process).tolist():
+            mine = np.flatnonzero((sections.process == process) & (work.last > work.first))
+            found = fit(Work(work.first[mine], work.last[mine], work.thread[mine]), brackets, anchor)
+            possible = min(len(mine), len(brackets))
+            if found is None:
+                continue
+            if best is None or found.matched > best.matched:
+                row = np.full(len(sections), -1, np.int64)
+                row[mine] = found.pair
+                drift = drift_bounds(Work(work.first[mine], work.last[mine], work.thread[mine]), brackets, found.pair)
+                best = Placed(run, _clock(found, anchor, drift), process, row, found.matched, possible)
+    if best is not None and best.matched >= max(1.0, LEAST_MATCHED * best.possible):
+        return best
+    return _by_anchor(runs, sections, session, best)
+
+
+def _by_anchor(runs: Sequence[LogRun], sections: Sections, session: Session, best: Placed | None) -> Placed | None:
+    """Without sections to pair, the anchor alone; with sections that fit nowhere, the two do not belong together."""
+    if best is not None or len(sections):
+        raise AlignmentError(
+            "log-trace-mismatch",
+            "the trace and the log do not belong together: under no offset do the trace's sections lie in the log's "
+            f"brackets ({0 if best is None else best.matched} of {0 if best is None else best.possible} fit)",
+            "give the log of the run that was captured, or another --pipeline if its brackets mean something else",
+        )
+    for run in runs:
+        if run.anchor_utc_ns is not None and session.utc_epoch_ns is not None:
+            offset = run.anchor_utc_ns - session.utc_epoch_ns
+            clock = Clock("anchor", offset, None, anchor_ns=offset)
+            return Placed(run, clock, -1, np.empty(0, np.int64), 0, 0)
+    return None
+
+
+def _clock(found: Fit, anchor: int | None, drift: tuple[float, float] | None) -> Clock:
+    inside = anchor is not None and found.low <= anchor <= found.high
+    low = max(found.low, -(2**60))
+    offset = anchor if inside and anchor is not None else (low + found.high) // 2
+    rate = None
+    if drift is not None and max(abs(drift[0]), abs(drift[1])) < DRIFT_BOUND_PPM:
+        rate = 0.0 if drift[0] <= 0.0 <= drift[1] else (drift[0] + drift[1]) / 2
+    return Clock(
+        "anchor" if inside else "constraints",
+        offset,
+        max(found.high - offset, offset - low),
+        rate,
+        low,
+        found.high,
+        anchor,
+        anchor is not None and not inside,
+    )
+
+
+def _brackets(run: LogRun, pipeline: Pipeline) -> Brackets:
+    start, end = pipeline.bracket_columns
+    begins = ints(run.partitions, start, NEVER)
+    # A partition that never started cannot hold any work: it stays in its row, as far from all work as can be.
+    begins = np.where(begins == NEVER, 2**40, begins)
+    return Brackets(begins, ints(run.partitions, end, -1), ints(run.partitions, "worker", -1))
+
+
+def constraint_work(evidence: Evidence, sections: Sections, owners: Owners, pipeline: Pipeline) -> Work:
+    """What of each section must lie inside its bracket: all of it, or its launches and the first wait after them."""
+    if pipeline.clock.section_in_bracket or pipeline.clock.calls_in_bracket:
+        last = np.where(sections.open, _last_call(evidence, sections, owners), sections.end)
+        return Work(sections.start, np.maximum(last, sections.start + 1), sections.caller)
+    calls = evidence.calls
+    section = owners.of(calls.thread, calls.start)
+    first = np.full(len(sections), np.iinfo(np.int64).max)
+    last = np.full(len(sections), NEVER)
+    launch = np.flatnonzero((calls.code == LAUNCH) & (section >= 0))
+    np.minimum.at(first, section[launch], calls.start[launch])
+    np.maximum.at(last, section[launch], calls.end[launch])
+    if pipeline.clock.syncs_in_bracket:
+        launched = last.copy()
+        wait = np.flatnonzero(np.isin(calls.code, SYNCS) & (section >= 0))
+        wait = wait[calls.start[wait] >= launched[section[wait]]]
+        soonest = np.full(len(sections), np.iinfo(np.int64).max)
+        np.minimum.at(soonest, section[wait], calls.end[wait])
+        last = np.where((soonest < np.iinfo(np.int64).max) & (launched > NEVER), soonest, last)
+    some = last > NEVER
+    return Work(np.where(some, first, 0), np.where(some, last, 0), sections.caller)
+
+
+def _last_call(evidence: Evidence, sections: Sections, owners: Owners) -> Ints:
+    """End of the last recorded CUDA call of each section's threads; its start when there is none."""
+    last = sections.start.copy()
+    section = owners.of(evidence.calls.thread, evidence.calls.start)
+    own = section >= 0
+    np.maximum.at(last, section[own], evidence.calls.end[own])
+    return np.minimum(last, sections.end)
+
+
+def from_log(placed: Placed, sections: Sections, capture: tuple[int, int]) -> tuple[Sections, Ints]:
+    """``(sections, rows)``: with no section ranges, one section a partition the capture saw: from pick-up to the
+    bracket's end, moved outward where its own calls lie outside. ``rows`` are the partitions' rows."""
+    times = {name: placed.time(f"{name}_ms") for name in ("picked", "gpu_start", "gpu_end")}
+    start = np.where(times["picked"] != NEVER, times["picked"], times["gpu_start"])
+    ended = times["gpu_end"] != NEVER
+    end = np.where(ended, times["gpu_end"], capture[1])
+    seen = (times["gpu_start"] != NEVER) & (start < capture[1]) & (end > capture[0])
+    own = np.full(len(start), -1, np.int64)
+    own[placed.row[placed.row >= 0]] = np.flatnonzero(placed.row >= 0)
+    found = own >= 0
+    if found.any():
+        start = np.where(found, np.minimum(start, sections.start[own]), start)
+        end = np.where(found, np.maximum(end, sections.end[own]), end)
+    rows = np.flatnonzero(seen)
+    rows = rows[np.lexsort((rows, start[rows]))]
+    caller = sections.caller_of(own)
+    return (
+        Sections(
+            np.maximum(start, capture[0])[rows],
+            np.minimum(end, capture[1])[rows],
+            caller[rows],
+            np.where(found, sections.process[own] if len(sections) else -1, placed.process)[rows],
+            np.full(len(rows), -1, np.int64),
+            (~ended | (end > capture[1]))[rows],
+            False,
+        ),
+        rows.astype(np.int64),
+    )
+
+
+def lost_time(evidence: Evidence, sections: Sections, owners: Owners, lossy: bool) -> tuple[Ints, Ints, Ints]:
+    """``(section, start, end)``: what the capture cannot explain of sections it cut off: the time after the last
+    recorded call of their threads, where records were lost or the log shows that the work went on (``lossy``)."""
+    rows = np.flatnonzero(sections.open) if lossy else np.empty(0, np.int64)
+    last = _last_call(evidence, sections, owners)
+    return rows.astype(np.int64), last[rows], sections.end[rows]
+
+
+def clock_quality(placed: Placed) -> list[QualityItem]:
+    """What to say about the clock."""
+    clock = placed.clock
+    items = []
+    if clock.anchor_rejected and clock.anchor_ns is not None and clock.offset_ns is not None:
+        apart = abs(clock.anchor_ns - clock.offset_ns)
+        items.append(
+            QualityItem(
+                "clock-anchor-rejected",
+                Severity.NOTICE,
+                1,
+                f"the log's wall-clock line is {apart / 1e6:,.3f} ms away from what the trace allows; it is not used",
+                "check that the log's first line belongs to this run and that its host's clock was right",
+            )
+        )
+    missing = placed.possible - placed.matched
+    if missing > 0:
+        items.append(
+            QualityItem(
+                "sections-unmatched",
+                Severity.NOTICE,
+                missing,
+                f"{missing} of {placed.possible} sections fit no partition of the log",
+                "they keep their time but have no job and partition",
+            )
+        )
+    return items

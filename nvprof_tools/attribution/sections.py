@@ -1,0 +1,317 @@
+"""Sections: each partition's stay on a worker, as the trace alone shows it, with its threads, holds, waits and work.
+
+With NVTX a section is its range; without, it is an *episode* of the thread that makes the in-lock calls: from its
+first pinning call before the lock to its last call after it. The log, once aligned, names the sections and may widen
+an episode to its bracket; the work below does not need it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from nvprof_tools.attribution.categories import CALLS
+from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.timeline.columns import classify
+from nvprof_tools.timeline.intervals import Index, Ints
+from nvprof_tools.timeline.lanes import locate
+
+PINNING = CALLS.index("host_register")
+UNPINNING = CALLS.index("host_unregister")
+LAUNCH = CALLS.index("launch")
+SYNCS = (CALLS.index("sync_wait"), CALLS.index("device_sync"))
+INFERRED_WAIT_NS = 50_000
+"""A lock wait shorter than the profiler's threshold leaves no row; a gap up to this long stands in for it."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Intervals of sections: ``section`` row, ``start``/``end`` ns."""
+
+    section: Ints
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Columns, one entry a section, sorted by start then caller. Numbers are −1 where unknown."""
+
+    start: Ints
+    end: Ints
+    caller: Ints
+    process: Ints
+    range_row: Ints
+    open: npt.NDArray[np.bool_]
+    by_range: bool
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def caller_of(self, section: Ints) -> Ints:
+        """The caller of each given section; −1 for section −1 and where it is unknown."""
+        return np.append(self.caller, -1)[section]
+
+    def sorted(self) -> Sections:
+        """The same sections in order of start, then caller."""
+        return self.take(np.lexsort((self.caller, self.start)))
+
+    def take(self, rows: Index) -> Sections:
+        """The chosen sections, in the order given."""
+        return replace(
+            self,
+            start=self.start[rows],
+            end=self.end[rows],
+            caller=self.caller[rows],
+            process=self.process[rows],
+            range_row=self.range_row[rows],
+            open=self.open[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Which section a thread works for, when: ``thread`` works for ``section`` during ``[start, end)``.
+
+    ``caller`` marks the caller's own rows.
+    """
+
+    thread: Ints
+    start: Ints
+    end: Ints
+    section: Ints
+    caller: npt.NDArray[np.bool_]
+
+    def of(self, thread: Ints, at: Ints) -> Ints:
+        """The section each ``(thread, at)`` works for; −1 for none."""
+        row = locate(self.thread, self.start, self.end, thread, at)
+        return np.where(row >= 0, self.section[row] if len(self.section) else -1, -1)
+
+
+def find(evidence: Evidence, pipeline: Pipeline) -> Sections:
+    """The sections a trace shows by itself: its section ranges, else episodes of in-lock calls; maybe none."""
+    ranges = evidence.ranges
+    rows = np.flatnonzero((ranges.code == RANGE_ROLES.index("section")) & (ranges.end > ranges.start))
+    if len(rows):
+        rows = rows[_outermost(ranges.thread[rows], ranges.start[rows], ranges.end[rows])]
+        return Sections(
+            ranges.start[rows],
+            ranges.end[rows],
+            ranges.thread[rows],
+            ranges.process[rows],
+            rows.astype(np.int64),
+            evidence.range_open[rows].astype(bool),
+            True,
+        ).sorted()
+    return _episodes(evidence, pipeline)
+
+
+def _outermost(thread: Ints, start: Ints, end: Ints) -> Index:
+    """Rows that lie in no earlier-begun row of their thread: a section inside a section is part of it."""
+    order = np.lexsort((-end, start, thread))
+    kept = []
+    reach: dict[int, int] = {}
+    for row in order.tolist():  # one step a section, not an event
+        own = int(thread[row])
+        if int(start[row]) >= reach.get(own, int(start[row])):
+            kept.append(row)
+            reach[own] = int(end[row])
+    return np.array(kept, np.intp)
+
+
+def _episodes(evidence: Evidence, pipeline: Pipeline) -> Sections:
+    """One section an episode of a caller's calls: it opens with a pinning or first-in-lock call that follows a closing
+    one (last-in-lock or unpinning) or begins its thread, and lasts to the last call before the next opening."""
+    calls = evidence.calls
+    mine = np.flatnonzero(np.isin(calls.thread, _callers(evidence, pipeline)))
+    mine = mine[np.lexsort((calls.start[mine], calls.thread[mine]))]
+    outside = pipeline.in_lock.pinning_outside
+    opening = _named(evidence, pipeline.in_lock.first)[mine] | (outside & (calls.code[mine] == PINNING))
+    closing = _named(evidence, pipeline.in_lock.last)[mine] | (outside & (calls.code[mine] == UNPINNING))
+    telling = np.flatnonzero(opening | closing)
+    thread = calls.thread[mine]
+    fresh = np.append(True, thread[telling][1:] != thread[telling][:-1])[: len(telling)]
+    after_close = np.append(True, closing[telling][:-1])[: len(telling)]
+    first = telling[opening[telling] & (fresh | after_close)]
+    bounds = np.flatnonzero(np.append(thread[1:] != thread[:-1], True)) if len(mine) else np.empty(0, np.intp)
+    own_last = bounds[np.searchsorted(bounds, first)] if len(first) else first
+    last = np.minimum(np.append(first[1:] - 1, len(mine)), own_last)
+    return Sections(
+        calls.start[mine[first]],
+        calls.end[mine[last]],
+        thread[first],
+        calls.process[mine[first]],
+        np.full(len(first), -1, np.int64),
+        np.zeros(len(first), bool),
+        False,
+    ).sorted()
+
+
+def _callers(evidence: Evidence, pipeline: Pipeline) -> Ints:
+    """Threads that call for sections: those that pin memory, where that is done outside the lock; else those that make
+    the earliest-listed first-in-lock call that any thread makes."""
+    calls = evidence.calls
+    if pipeline.in_lock.pinning_outside and bool((calls.code == PINNING).any()):
+        return np.unique(calls.thread[calls.code == PINNING])
+    for name in pipeline.in_lock.first:
+        made = _named(evidence, (name,))
+        if made.any():
+            return np.unique(calls.thread[made])
+    return np.empty(0, np.int64)
+
+
+def _named(evidence: Evidence, wanted: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    return np.equal(classify(evidence.call_name, evidence.call_names, lambda word: int(word in wanted)), 1)
+
+
+def caller_owners(sections: Sections) -> Owners:
+    """The callers' own rows."""
+    rows = np.arange(len(sections), dtype=np.int64)
+    known = sections.caller >= 0
+    return Owners(
+        sections.caller[known], sections.start[known], sections.end[known], rows[known], np.ones(int(known.sum()), bool)
+    )
+
+
+def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners, holds: Held) -> Owners:
+    """Add the threads that callers started: other threads' calls belong to the section that holds the lock then.
+
+    Where holds of several devices overlap, the latest to begin before the call is meant: a caller starts its thread
+    right after it took the lock.
+    """
+    calls = evidence.calls
+    other = np.flatnonzero(~np.isin(calls.thread, np.unique(owners.thread)))
+    if len(other) == 0 or len(holds) == 0:
+        return owners
+    process = sections.process[holds.section]
+    row = locate(process, holds.start, holds.end, calls.process[other], calls.start[other])
+    other, section = other[row >= 0], holds.section[row[row >= 0]]
+    if len(other) == 0:
+        return owners
+    key = calls.thread[other] * (len(sections) + 1) + section
+    values, inverse = np.unique(key, return_inverse=True)
+    start = np.full(len(values), np.iinfo(np.int64).max)
+    end = np.full(len(values), np.iinfo(np.int64).min)
+    np.minimum.at(start, inverse, calls.start[other])
+    np.maximum.at(end, inverse, calls.end[other])
+    # A thread that begins with the profiler's own set-up, or ends in it, still works for the section meanwhile.
+    section = values % (len(sections) + 1)
+    start, end = _widen(evidence, values // (len(sections) + 1), start, end)
+    return Owners(
+        np.concatenate([owners.thread, values // (len(sections) + 1)]),
+        np.concatenate([owners.start, np.maximum(start, sections.start[section])]),
+        np.concatenate([owners.end, np.minimum(end, sections.end[section])]),
+        np.concatenate([owners.section, section]),
+        np.concatenate([owners.caller, np.zeros(len(values), bool)]),
+    )
+
+
+def _widen(evidence: Evidence, thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Stretch a thread's time over the ranges and overhead that touch or contain its calls, if it serves once."""
+    once = np.isin(thread, _served_once(thread))
+    low, high = start.copy(), end.copy()
+    for rows in (evidence.ranges, evidence.overhead):
+        slot = np.searchsorted(np.sort(thread), rows.thread)
+        order = np.argsort(thread, kind="stable")
+        known = (slot < len(thread)) & (np.sort(thread)[np.minimum(slot, len(thread) - 1)] == rows.thread)
+        at = order[slot[known]]
+        fits = once[at]
+        np.minimum.at(low, at[fits], rows.start[known][fits])
+        np.maximum.at(high, at[fits], rows.end[known][fits])
+    return low, high
+
+
+def _served_once(thread: Ints) -> Ints:
+    values, counts = np.unique(thread, return_counts=True)
+    return np.asarray(values[counts == 1], np.int64)
+
+
+def lock_waits(evidence: Evidence, sections: Sections, owners: Owners) -> tuple[Held, Ints]:
+    """``(waits, inferred)``: each section's waits for the GPU mutex, and which sections' wait had to be inferred.
+
+    The wait range where the caller has one; else its lock calls outside every CUDA call; else, for a section found by
+    its calls, the gap between its last pinning call and its first in-lock call if that is short.
+    """
+    ranges = evidence.ranges
+    rows = np.flatnonzero(ranges.code == RANGE_ROLES.index("mutex_wait"))
+    section = owners.of(ranges.thread[rows], ranges.start[rows])
+    on_caller = (section >= 0) & (ranges.thread[rows] == sections.caller_of(section))
+    rows, section = rows[on_caller], section[on_caller]
+    ranged = np.isin(np.arange(len(sections)), section)
+    waits = evidence.waits
+    lock_section = owners.of(waits.thread, waits.start)
+    fit = (lock_section >= 0) & (waits.thread == sections.caller_of(lock_section))
+    fit[fit] = ~ranged[lock_section[fit]]
+    locks = np.flatnonzero(fit)
+    waited = ranged.copy()
+    waited[lock_section[locks]] = True
+    gap_section, gap_start, gap_end = _short_gaps(evidence, sections, owners, ~waited)
+    return (
+        Held(
+            np.concatenate([section, lock_section[locks], gap_section]),
+            np.concatenate([ranges.start[rows], waits.start[locks], gap_start]),
+            np.concatenate([ranges.end[rows], waits.end[locks], gap_end]),
+        ),
+        gap_section,
+    )
+
+
+def _short_gaps(
+    evidence: Evidence, sections: Sections, owners: Owners, wanted: npt.NDArray[np.bool_]
+) -> tuple[Ints, Ints, Ints]:
+    """For sections without a lock row: from the end of the last pinning call before the next other call, if short."""
+    calls = evidence.calls
+    section = owners.of(calls.thread, calls.start)
+    mine = np.flatnonzero((section >= 0) & (calls.thread == sections.caller_of(section)))
+    mine = mine[wanted[section[mine]]]
+    mine = mine[np.lexsort((calls.start[mine], section[mine]))]
+    here, code = section[mine], calls.code[mine]
+    turn = np.flatnonzero((code[:-1] == PINNING) & (code[1:] != PINNING) & (here[1:] == here[:-1]))
+    turn = turn[np.append(True, here[turn][1:] != here[turn][:-1])] if len(turn) else turn
+    start, end = calls.end[mine[turn]], calls.start[mine[turn + 1]] if len(turn) else np.empty(0, np.int64)
+    short = (end > start) & (end - start < INFERRED_WAIT_NS)
+    return here[turn][short], start[short], end[short]
+
+
+def holds(evidence: Evidence, sections: Sections, owners: Owners, waits: Held, pipeline: Pipeline) -> Held:
+    """When each section holds the GPU mutex: its hold range; else from the end of its wait to its end where the
+    pipeline says so; else from its first to its last in-lock call. A section with none of these holds nothing."""
+    ranges = evidence.ranges
+    rows = np.flatnonzero(ranges.code == RANGE_ROLES.index("hold"))
+    section = owners.of(ranges.thread[rows], ranges.start[rows])
+    rows, section = rows[section >= 0], section[section >= 0]
+    ranged = np.isin(np.arange(len(sections)), section)
+    if pipeline.in_lock.hold_to == "section_end":
+        start = np.full(len(sections), np.iinfo(np.int64).min)
+        np.maximum.at(start, waits.section, waits.end)
+        rest = np.flatnonzero(~ranged & (start > np.iinfo(np.int64).min))
+        low, high = start[rest], sections.end[rest]
+    else:
+        low_all, high_all = _in_lock_calls(evidence, sections, owners, pipeline)
+        rest = np.flatnonzero(~ranged & (high_all > low_all))
+        low, high = low_all[rest], high_all[rest]
+    return Held(
+        np.concatenate([section, rest]),
+        np.concatenate([ranges.start[rows], low]),
+        np.concatenate([np.minimum(ranges.end[rows], sections.end[section]), high]),
+    )
+
+
+def _in_lock_calls(evidence: Evidence, sections: Sections, owners: Owners, pipeline: Pipeline) -> tuple[Ints, Ints]:
+    """Per section: start of the caller's first first-in-lock call, end of its last last-in-lock call after it."""
+    calls = evidence.calls
+    first, last = _named(evidence, pipeline.in_lock.first), _named(evidence, pipeline.in_lock.last)
+    section = owners.of(calls.thread, calls.start)
+    mine = (section >= 0) & (calls.thread == sections.caller_of(section))
+    low = np.full(len(sections), np.iinfo(np.int64).max)
+    high = np.full(len(sections), np.iinfo(np.int64).min)
+    np.minimum.at(low, section[mine & first], calls.start[mine & first])
+    after = mine & last & (calls.start >= low[np.maximum(section, 0)])
+    np.maximum.at(high, section[after], calls.end[after])
+    return low, high
