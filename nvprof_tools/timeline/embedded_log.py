@@ -6,6 +6,7 @@ The output may hold anything, secrets too. Only lines that a pipeline log reader
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from nvprof_tools.model.arrays import ints
 from nvprof_tools.sources.base import RawTables
@@ -21,11 +22,16 @@ def embedded_log(raw: RawTables, words: Words) -> str | None:
     table = raw.read("ProcessStreams")
     if table is None:
         return None
+    found = log_lines([words.text(content) or "" for content in ints(table["contentId"]).tolist()])
+    return found if found is not None and "TIMELINE," in found else None
+
+
+def log_lines(streams: Iterable[str]) -> str | None:
+    """What may leave of these outputs: event, timing and anchor lines, and the line after a torn one."""
     anchors: list[str] = []
     events: list[str] = []
-    for content in ints(table["contentId"]).tolist():
-        text = words.text(content)
-        if text is None or not ("TIMELINE," in text or "CUZK_" in text or "starting cuzk engine" in text):
+    for text in streams:
+        if not ("TIMELINE," in text or "CUZK_" in text or "starting cuzk engine" in text):
             continue
         torn = False
         for line in text.splitlines():
@@ -37,4 +43,4 @@ def embedded_log(raw: RawTables, words: Words) -> str | None:
             elif torn:
                 events.append(line)
                 torn = False
-    return "\n".join([*anchors, *events, ""]) if events else None
+    return "\n".join([*anchors, *events, ""]) if events or anchors else None

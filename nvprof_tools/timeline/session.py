@@ -15,10 +15,10 @@ from nvprof_tools.sources import nsys_schema
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.timeline.rows import FAR, SessionClock
 
-_PLAIN = re.compile(r"[\w .,:;%+*-]{1,120}")
+PLAIN = re.compile(r"[\w .,:;%+*-]{1,120}")
 """What an imported fact may look like: never a path."""
 
-_EXPORT_FACTS = {
+EXPORT_FACTS = {
     "EXPORT_PRODUCT_VERSION": "nsys_version",
     "EXPORT_SCHEMA_VERSION": "schema_version",
     "EXPORT_PARAM_TIME_NORMALIZE": "time_normalize",
@@ -26,7 +26,7 @@ _EXPORT_FACTS = {
     "EXPORT_PARAM_TABLES_TO_EXPORT": "tables_exported",
     "EXPORT_PARAM_TIMES_TO_EXPORT": "times_exported",
 }
-_CAPTURE_FACTS = {
+CAPTURE_FACTS = {
     "CUDA_GRAPH_TRACE_OPTIONS:MODE": "cuda_graph_trace",
     "GPU_METRICS_OPTIONS:SAMPLING_FREQUENCY": "gpu_metrics_hz",
     "OS_RUNTIME_OPTIONS:DURATION_THRESHOLD_NS": "os_threshold_ns",
@@ -54,8 +54,8 @@ def read_metadata(raw: RawTables) -> Metadata:
     captured = [(_PROCESS_OPTION.sub("", name), value) for name, value in _pairs(raw.read("META_DATA_CAPTURE"))]
     system = _pairs(raw.read("TARGET_INFO_SYSTEM_ENV"))
     facts = {
-        **_allowed(exported, _EXPORT_FACTS),
-        **_allowed(captured, _CAPTURE_FACTS),
+        **_allowed(exported, EXPORT_FACTS),
+        **_allowed(captured, CAPTURE_FACTS),
         **_allowed(system, nsys_schema.DRIVER_ENV),
     }
     shift = _integer(facts.get("time_shift_ns"))
@@ -111,7 +111,7 @@ def _allowed(pairs: list[tuple[str, str | None]], names: dict[str, str]) -> dict
     """Allow-listed names only; several values of one name are joined, each once, in order."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:
-        if name in names and value is not None and _PLAIN.fullmatch(value):
+        if name in names and value is not None and PLAIN.fullmatch(value):
             kept = found.setdefault(names[name], [])
             if value not in kept:
                 kept.append(value)
