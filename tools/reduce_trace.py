@@ -18,26 +18,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from nvprof_tools.limits import DEFAULT_LIMITS
-from nvprof_tools.model.arrays import strings
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.sources.guarded_sqlite import GuardedDatabase, open_guarded, quoted
 from nvprof_tools.timeline import session
 from nvprof_tools.timeline.embedded_log import log_lines
-from nvprof_tools.timeline.host_calls import without_paths
 
 LADDER = r"GR Active|SMs? Active|SM Issue|Compute Warps in Flight \[Throughput|DRAM (Read|Write)|PCIe (RX|TX)|GPC Clock"
 METADATA = {*session.EXPORT_FACTS, *session.CAPTURE_FACTS, *nsys_schema.DRIVER_ENV, "CAPTURE_EVENT_TYPE"}
 STRING_COLUMNS = {"nameId", "textId", "demangledName", "shortName", "mangledName", "filenameId", "contentId"}
-TEXT_SCRUBBED = {("DIAGNOSTIC_EVENT", "text"), ("PROCESSES", "name")}
+TEXT_SCRUBBED = {("DIAGNOSTIC_EVENT", "text"), ("PROCESSES", "name"), ("NVTX_EVENTS", "text")}
+
+
+ROOTED = re.compile(
+    r"/(?:home|root|usr|opt|tmp|var|etc|mnt|data|global|lustre|scratch|work|proc|sys|Users|private|nix)/[^\s'\"():,;]*"
+)
+"""Range names may look like paths (layers of a network); a path of a machine begins at one of its roots."""
 
 
 def scrub(text: str | None) -> str | None:
-    """No absolute path."""
-    return None if text is None else str(without_paths(strings([text]))[0].as_py())
+    """No path of a machine."""
+    return None if text is None else ROOTED.sub("<path>", text)
 
 
 def metadata_row(name: str | None, value: str | None) -> bool:
@@ -63,6 +64,7 @@ def span(source: GuardedDatabase, names: dict[str, str]) -> tuple[int, int] | No
 
 def reduce(source: GuardedDatabase, target: sqlite3.Connection, options: argparse.Namespace) -> None:
     """Copy what is allowed."""
+    source.connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     names = nsys_schema.resolve(source.tables)
     texts = dict(rows_of(source, names["StringIds"], ["id", "value"], "", ()))
     used: dict[int, str] = {}

@@ -113,4 +113,4 @@ def _is_profiler(table: pa.Table, codes: Codes, words: pa.Array) -> Bools:
 
 def without_paths(words: pa.Array) -> pa.Array:
     """Words with every absolute path replaced: a path tells who ran the program and where."""
-    return pc.replace_substring_regex(words, r"(?:/[^\s/'\"():,;]+){2,}/?", "<path>")
+    return pc.replace_substring_regex(words, r"(^|[\s\"'(=:,>\[])(?:/[^\s/'\"():,;]+){2,}/?", r"\1<path>")
