@@ -114,9 +114,25 @@ def _check(lanes: Lanes, at: Spans) -> None:
         )
 
 
-def totals(segments: Segments) -> Ints:
-    """``[lanes, categories]`` ns."""
+def totals(segments: Segments) -> list[dict[str, int]]:
+    """Per lane: category → ns, in the segments' order of precedence, without zeros. Each sums to its wall."""
     width = len(segments.categories)
-    out = np.zeros(len(segments.lanes) * width, np.int64)
-    np.add.at(out, segments.lane * width + segments.category, segments.end - segments.start)
-    return out.reshape(len(segments.lanes), width)
+    sums = np.zeros(len(segments.lanes) * width, np.int64)
+    np.add.at(sums, segments.lane * width + segments.category, segments.end - segments.start)
+    table = sums.reshape(len(segments.lanes), width).tolist()
+    return [{name: ns for name, ns in zip(segments.categories, row, strict=True) if ns} for row in table]
+
+
+def details(segments: Segments) -> list[dict[str, dict[str, int]]]:
+    """Per lane: category → sub-key → ns, of the segments that have a sub-key."""
+    rows = np.flatnonzero(segments.detail >= 0)
+    width = max(len(segments.details), 1)
+    group = segments.lane[rows] * len(segments.categories) + segments.category[rows]
+    values, inverse = np.unique(group * width + segments.detail[rows], return_inverse=True)
+    sums = np.zeros(len(values), np.int64)
+    np.add.at(sums, inverse, (segments.end - segments.start)[rows])
+    out: list[dict[str, dict[str, int]]] = [{} for _ in range(len(segments.lanes))]
+    for key, ns in zip(values.tolist(), sums.tolist(), strict=True):
+        lane, category = divmod(key // width, len(segments.categories))
+        out[lane].setdefault(segments.categories[category], {})[segments.details[key % width]] = ns
+    return out

@@ -9,6 +9,7 @@ import numpy as np
 from nvprof_tools.attribution.categories import CATEGORIES
 from nvprof_tools.attribution.placement import NEVER, Placed
 from nvprof_tools.model.attribution import JobView, PartitionView
+from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints, union
 
 
@@ -90,7 +91,7 @@ def _slack(ready: Ints, free: Ints) -> int | None:
 
 def _free_before(placed: Placed, ended: Ints, picked: Ints, started: Ints) -> Ints:
     """When each partition's worker became free for it: the end of the bracket before it on the same worker."""
-    worker = placed.run.partitions.column("worker").fill_null(-1).to_numpy()
+    worker = ints(placed.run.partitions, "worker")
     taken = np.where(picked != NEVER, picked, started)
     free = np.full(len(ended), NEVER)
     for own in np.unique(worker).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,56 +27,60 @@ RUNGS = (
     "pcie_rx",
     "pcie_tx",
 )
-_NESTED = ("timeline_bracket", "mutex_held", "device_busy", "kernel_busy")
 _EVIDENCE = {
     "timeline_sum": "TIMELINE",
     "timeline_bracket": "TIMELINE",
-    "mutex_held": "NVTX/RUNTIME",
     "nvml_utilisation": "NVML",
     "device_busy": "KERNEL+MEMCPY+MEMSET",
     "kernel_busy": "KERNEL",
 }
 
 
+@dataclass(frozen=True)
+class Rungs:
+    """The sets of time that rungs are made of, of one device; null: not measured.
+
+    ``brackets``: the log's, unclipped, one row each; ``held``: the mutex; ``held_by``: its evidence.
+    """
+
+    brackets: tuple[Ints, Ints] | None
+    held: tuple[Ints, Ints] | None
+    held_by: str
+    busy: Spans | None
+    kernels: Spans | None
+
+
 def ladder(
-    device: int,
-    window: Window,
-    brackets: tuple[Ints, Ints] | None,
-    held: tuple[Ints, Ints] | None,
-    busy: Spans | None,
-    kernels: Spans | None,
-    samples: Mapping[str, Samples],
-    idle_of: Mapping[str, Spans],
-    mutex_evidence: str,
+    device: int, window: Window, sets: Rungs, samples: Mapping[str, Samples], view: Mapping[str, Spans]
 ) -> list[Rung]:
-    """Every rung of one device, top first. Null where not measured: ``brackets`` without a log, ``held`` without a
-    mutex, ``busy``/``kernels`` without device tracing. ``idle_of`` is the device view's time by category."""
+    """Every rung of one device, top first. ``view`` is the device view's time by category: it says what lies between
+    two rungs."""
     low, high = window.start_ns, window.end_ns
     whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
-    sets: dict[str, Spans | None] = {
-        "timeline_bracket": None if brackets is None else _clipped(brackets, whole),
-        "mutex_held": None if held is None else _clipped(held, whole),
-        "device_busy": None if busy is None else intersect(busy, whole),
-        "kernel_busy": None if kernels is None else intersect(kernels, whole),
+    nested: dict[str, Spans | None] = {
+        "timeline_bracket": None if sets.brackets is None else _clipped(sets.brackets, whole),
+        "mutex_held": None if sets.held is None else _clipped(sets.held, whole),
+        "device_busy": None if sets.busy is None else intersect(sets.busy, whole),
+        "kernel_busy": None if sets.kernels is None else intersect(sets.kernels, whole),
     }
     rungs: list[Rung] = []
     above = whole
     for rung in RUNGS:
-        evidence = mutex_evidence if rung == "mutex_held" else _EVIDENCE.get(rung, "GPU_METRICS")
+        evidence = sets.held_by if rung == "mutex_held" else _EVIDENCE.get(rung, "GPU_METRICS")
         if rung in METRIC_RUNGS:
             rungs.append(_sampled(device, rung, samples.get(rung), whole, window.wall_ns))
             continue
-        time = sets.get(rung)
+        time = nested.get(rung)
         drop: dict[str, int] = {}
         busy_ns: int | None = None
-        if rung == "timeline_sum" and brackets is not None:
-            start, end = np.maximum(brackets[0], low), np.minimum(brackets[1], high)
+        if rung == "timeline_sum" and sets.brackets is not None:
+            start, end = np.maximum(sets.brackets[0], low), np.minimum(sets.brackets[1], high)
             keep = end > start
             busy_ns = sum_exact(end[keep], start[keep])
         elif time is not None:
             busy_ns = time.total
             gone = without(above, intersect(above, time))
-            parts = {name: int(overlap(gone.start, gone.end, spans).sum()) for name, spans in idle_of.items()}
+            parts = {name: int(overlap(gone.start, gone.end, spans).sum()) for name, spans in view.items()}
             drop = {name: ns for name, ns in parts.items() if ns > 0}
             above = time
         fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns

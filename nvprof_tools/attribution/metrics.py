@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from nvprof_tools.model.trace import Trace
-from nvprof_tools.timeline.columns import ints, names
-from nvprof_tools.timeline.intervals import Ints, Spans, overlap
+from nvprof_tools.timeline.columns import floats, ints, names
+from nvprof_tools.timeline.intervals import Ints, Spans
 
 METRIC_RUNGS: Mapping[str, tuple[str, ...]] = {
     "gr_active": ("gr active",),
@@ -28,18 +27,23 @@ METRIC_RUNGS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Samples:
-    """One metric of one device: intervals ``[start, end)`` and the value over each, in percent."""
+    """One metric of one device as a step function: ``edges`` in ns, and up to each edge the time sampled and the area
+    under the metric (percent × ns). Any set of time is then averaged in its own size."""
 
     name: str
-    start: Ints
-    end: Ints
-    value: npt.NDArray[np.float64]
+    edges: Ints
+    sampled: Ints
+    area: npt.NDArray[np.float64]
 
     def mean(self, over: Spans) -> float | None:
         """Time-weighted mean over a set of time; null where no sample lies in it."""
-        weight = overlap(self.start, self.end, over)
-        total = int(weight.sum())
-        return None if total == 0 else float(np.dot(weight.astype(np.float64), self.value) / total)
+        total = float(np.sum(self._until(self.sampled, over.end) - self._until(self.sampled, over.start)))
+        if total <= 0:
+            return None
+        return float(np.sum(self._until(self.area, over.end) - self._until(self.area, over.start))) / total
+
+    def _until(self, running: npt.NDArray[np.int64] | npt.NDArray[np.float64], at: Ints) -> npt.NDArray[np.float64]:
+        return np.asarray(np.interp(at - self.edges[0], self.edges - self.edges[0], running), np.float64)
 
 
 def rung_of(metric: str) -> str | None:
@@ -60,20 +64,28 @@ def samples(trace: Trace, device: int) -> dict[str, Samples]:
         return {}
     code, words = names(table, "metric")
     own = ints(table, "device") == device
-    time = ints(table, "time_ns")
-    value = np.asarray(pc.fill_null(table.column("value"), float("nan")).to_numpy(), np.float64)
+    time, value = ints(table, "time_ns"), floats(table, "value")
     out: dict[str, Samples] = {}
     for row, word in enumerate(words):
         rung = rung_of(word)
         if rung is None or rung in out:
             continue
         mine = np.flatnonzero(own & (code == row) & ~np.isnan(value))
-        if len(mine) < 2:
-            continue
-        mine = mine[np.argsort(time[mine], kind="stable")]
-        start = time[mine]
-        period = int(np.median(np.diff(start)))
-        end = np.append(start[1:], start[-1] + period)
-        # A hole in the samples is not the value before it: an interval lasts two usual periods at most.
-        out[rung] = Samples(word, start, np.minimum(end, start + 2 * period), value[mine])
+        if len(mine) >= 2:
+            mine = mine[np.argsort(time[mine], kind="stable")]
+            out[rung] = _steps(word, time[mine], value[mine])
     return out
+
+
+def _steps(name: str, start: Ints, value: npt.NDArray[np.float64]) -> Samples:
+    period = int(np.median(np.diff(start)))
+    end = np.append(start[1:], start[-1] + period)
+    # A hole in the samples is not the value before it: an interval lasts two usual periods at most.
+    end = np.minimum(end, start + 2 * period)
+    length = end - start
+    edges = np.stack([start, end], axis=1).ravel()
+    sampled = np.repeat(np.cumsum(length), 2)
+    sampled[::2] -= length
+    area = np.repeat(np.cumsum(length * value), 2)
+    area[::2] -= length * value
+    return Samples(name, edges, sampled, area)

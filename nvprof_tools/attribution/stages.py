@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from nvprof_tools.model import arrays
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import flags, ints, names
@@ -25,7 +26,7 @@ def classify_kernels(trace: Trace, pipeline: Pipeline, section: Ints) -> tuple[I
         return np.empty(0, np.int64), stages
     name, words = names(table, "name")
     signature, signatures = names(table, "signature")
-    known = ~np.asarray(table.column("cooperative").is_null().to_numpy(), bool)
+    known = arrays.validity(table.column("cooperative"))
     launch = np.where(known, flags(table, "cooperative").astype(np.int64), -1)
     kind, inverse = np.unique(np.stack([name, signature, launch]), axis=1, return_inverse=True)
     inverse = inverse.reshape(-1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 
 from nvprof_tools.attribution.placement import NEVER, Placed
 from nvprof_tools.attribution.work import Work
@@ -10,21 +11,22 @@ from nvprof_tools.errors import AlignmentError, UsageError
 from nvprof_tools.model.attribution import Window, WindowSource
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity
-from nvprof_tools.model.trace import Session
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.timeline.columns import ints
 
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def choose(
-    wish: str | None, placed: Placed | None, pipeline: Pipeline, work: Work, session: Session
+    wish: str | None, placed: Placed | None, pipeline: Pipeline, trace: Trace, work: Work
 ) -> tuple[Window, list[QualityItem]]:
     """The window asked for (``trace``, ``log`` or ``A:B``), else the log's first bracket start to last bracket end,
     else the first to the last device event; clipped to the capture.
 
     :raises AlignmentError: ``window-outside-capture``, ``window-empty``; :raises UsageError: ``window-malformed``.
     """
-    captured = capture(work, session)
-    window = _wanted(wish, placed, pipeline, work)
+    captured = capture(trace)
+    window = _wanted(wish, placed, pipeline, trace, work)
     if window.end_ns <= window.start_ns:
         raise AlignmentError(
             "window-empty",
@@ -54,16 +56,22 @@ def choose(
     return Window(start, end, window.source), items
 
 
-def capture(work: Work, session: Session) -> tuple[int, int]:
-    """Where the capture begins and ends on the trace's clock."""
-    begin = min(0, int(work.start.min())) if len(work) else 0
-    end = session.end_ns
-    if end is None:
-        end = int(work.end.max()) if len(work) else 0
-    return begin, end
+_TIMED = ("kernels", "graphs", "copies", "memsets", "api_calls", "nvtx_ranges", "os_calls")
 
 
-def _wanted(wish: str | None, placed: Placed | None, pipeline: Pipeline, work: Work) -> Window:
+def capture(trace: Trace) -> tuple[int, int]:
+    """Where the capture begins and ends on the trace's clock: its own word for the end, else its last event."""
+    begin, end = _extent(trace, _TIMED)
+    return min(0, begin), end if trace.session.end_ns is None else trace.session.end_ns
+
+
+def _extent(trace: Trace, tables: Sequence[str]) -> tuple[int, int]:
+    starts = [int(ints(trace[name], "start_ns").min()) for name in tables if len(trace[name])]
+    ends = [int(ints(trace[name], "end_ns").max()) for name in tables if len(trace[name])]
+    return min(starts, default=0), max(ends, default=0)
+
+
+def _wanted(wish: str | None, placed: Placed | None, pipeline: Pipeline, trace: Trace, work: Work) -> Window:
     if wish in (None, "log"):
         found = None if placed is None or placed.clock.offset_ns is None else _of_log(placed, pipeline)
         if found is not None:
@@ -77,7 +85,7 @@ def _wanted(wish: str | None, placed: Placed | None, pipeline: Pipeline, work: W
     if wish in (None, "trace"):
         source: WindowSource = "trace"
         if len(work) == 0:
-            return Window(0, 0, source)
+            return Window(*_extent(trace, _TIMED), source)
         return Window(int(work.start.min()), int(work.end.max()), source)
     return Window(*_parsed(str(wish)), "option")
 
@@ -90,29 +98,21 @@ def _of_log(placed: Placed, pipeline: Pipeline) -> tuple[int, int] | None:
 
 def _parsed(wish: str) -> tuple[int, int]:
     """``A:B`` with a unit each (``1.5s:2500ms``); plain numbers are ns. Exact: no float takes part."""
-    parts = wish.split(":")
+    first, colon, second = wish.partition(":")
     try:
-        if len(parts) != 2:
-            raise ValueError
-        low, high = (_nanoseconds(part.strip()) for part in parts)
-    except ValueError:
+        return _nanoseconds(first.strip()), _nanoseconds(second.strip() if colon else "no time")
+    except (ValueError, InvalidOperation):
         raise UsageError(
             "window-malformed",
             f"{wish[:60]!r} is no window",
             "write trace, log, or A:B such as 1.25s:1900ms or 1250000000:1900000000 (ns)",
         ) from None
-    return low, high
 
 
 def _nanoseconds(text: str) -> int:
-    unit = next((u for u in ("ns", "us", "ms", "s") if text.endswith(u)), "")
-    number, scale = text.removesuffix(unit), _UNITS.get(unit, 1)
-    whole, _, fraction = number.partition(".")
-    sign = -1 if whole.startswith("-") else 1
-    digits = len(str(scale)) - 1
-    if len(fraction) > digits:
-        raise ValueError
-    value = sign * int(whole or "0") * scale + (int(fraction.ljust(digits, "0")) if digits and fraction else 0)
-    if abs(value) > np.iinfo(np.int64).max // 4:
-        raise ValueError
-    return sign * value
+    """A time in decimal with a unit, as exact ns. :raises ValueError: when it is none."""
+    unit = next((u for u in ("ns", "us", "ms", "s") if text.endswith(u)), "ns")
+    exact = Decimal(text.removesuffix(unit).strip()) * _UNITS[unit]
+    if not exact.is_finite() or exact != exact.to_integral_value() or abs(exact) > 2**61:
+        raise ValueError(text)
+    return int(exact)

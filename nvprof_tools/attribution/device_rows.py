@@ -1,0 +1,120 @@
+"""The device view as rows, and the ladder of each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from nvprof_tools.attribution.categories import BUSY, KERNEL
+from nvprof_tools.attribution.engine import Segments, details, totals
+from nvprof_tools.attribution.evidence import RANGE_ROLES
+from nvprof_tools.attribution.ladder import Rungs, ladder
+from nvprof_tools.attribution.metrics import Samples, samples
+from nvprof_tools.attribution.placement import NEVER
+from nvprof_tools.attribution.survey import Found
+from nvprof_tools.attribution.work import Work
+from nvprof_tools.model.attribution import DeviceView, Rung, Window
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.timeline.intervals import Ints, Spans, union
+
+_WORK_TABLES = frozenset({"kernels", "copies", "memsets", "graphs"})
+
+
+def rows(
+    trace: Trace,
+    shown: Iterable[int],
+    found: Found,
+    work: Work,
+    on_devices: Segments,
+    of_section: Ints,
+    span: Window,
+    pipeline: Pipeline,
+) -> tuple[list[Rung], list[DeviceView]]:
+    """The ladder and the view of each device in ``shown``."""
+    rungs: list[Rung] = []
+    views: list[DeviceView] = []
+    sums, sub_keys = totals(on_devices), details(on_devices)
+    board = trace["devices"].column("name").to_pylist()
+    for device in shown:
+        metrics = samples(trace, device)
+        by_category = _time_by(on_devices, device, on_devices.category, on_devices.categories)
+        sets = _sets(trace, device, found, work, of_section == device, pipeline)
+        rungs.extend(ladder(device, span, sets, metrics, by_category))
+        kernels = np.where(on_devices.category == _kernel_code(on_devices), on_devices.detail, -1)
+        by_stage = _time_by(on_devices, device, kernels, on_devices.details)
+        stages = sub_keys[device].get(KERNEL, {})
+        views.append(
+            DeviceView(
+                device,
+                board[device],
+                span.wall_ns,
+                sums[device],
+                sub_keys[device],
+                dict(sorted(stages.items(), key=lambda item: (-item[1], item[0]))),
+                {
+                    **_sampled(metrics, by_category),
+                    **_sampled(metrics, {f"{KERNEL}:{name}": time for name, time in by_stage.items()}),
+                },
+            )
+        )
+    return rungs, views
+
+
+def _kernel_code(segments: Segments) -> int:
+    return segments.categories.index(KERNEL) if KERNEL in segments.categories else -2
+
+
+def _time_by(segments: Segments, device: int, code: Ints, words: tuple[str, ...]) -> dict[str, Spans]:
+    """Word → one device's time, for the words that have any."""
+    own = segments.lane == device
+    out = {}
+    for row, word in enumerate(words):
+        mine = own & (code == row)
+        if mine.any():
+            out[word] = union(segments.start[mine], segments.end[mine])
+    return out
+
+
+def _sampled(metrics: Mapping[str, Samples], time: Mapping[str, Spans]) -> dict[str, dict[str, float]]:
+    out = {}
+    for word, spans in time.items():
+        means = {rung: mean for rung, metric in metrics.items() if (mean := metric.mean(spans)) is not None}
+        if means:
+            out[word] = means
+    return out
+
+
+def _sets(
+    trace: Trace, device: int, found: Found, work: Work, members: npt.NDArray[np.bool_], pipeline: Pipeline
+) -> Rungs:
+    own = work.device == device
+    kernels = own & (work.category == BUSY.index(KERNEL))
+    traced = bool(_WORK_TABLES & trace.measured)
+    held = np.flatnonzero(np.append(members, False)[found.held.section])
+    by_range = RANGE_ROLES.index("hold") in found.evidence.ranges.code
+    return Rungs(
+        _brackets(found, members, pipeline, len(trace["devices"]) == 1),
+        (found.held.start[held], found.held.end[held]) if len(found.held) else None,
+        "NVTX" if by_range else "OSRT+RUNTIME",
+        union(work.start[own], work.end[own]) if traced else None,
+        union(work.start[kernels], work.end[kernels]) if traced else None,
+    )
+
+
+def _brackets(
+    found: Found, members: npt.NDArray[np.bool_], pipeline: Pipeline, alone: bool
+) -> tuple[Ints, Ints] | None:
+    """The log's brackets of one device's partitions; of a single device, all of them."""
+    if found.placed is None or found.placed.clock.offset_ns is None:
+        return None
+    start, end = (found.placed.time(column) for column in pipeline.bracket_columns)
+    keep = (start != NEVER) & (end != NEVER)
+    if not alone:
+        mine = np.zeros(len(start), bool)
+        log_rows = found.log_row[members]
+        mine[log_rows[log_rows >= 0]] = True
+        keep &= mine
+    return start[keep], end[keep]

@@ -1,0 +1,105 @@
+"""The partition view as rows: one a section, and one a partition of the log that the capture never saw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nvprof_tools.attribution.categories import CALLS
+from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
+from nvprof_tools.attribution.engine import Segments, details, totals
+from nvprof_tools.attribution.placement import NEVER, Placed
+from nvprof_tools.attribution.survey import Found
+from nvprof_tools.model.attribution import PartitionView, Window
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.timeline.intervals import Ints
+
+
+class _Log:
+    """The log's partitions as the rows name them; without a log every answer is "unknown"."""
+
+    def __init__(self, placed: Placed | None, pipeline: Pipeline) -> None:
+        self.entries = [] if placed is None else placed.run.partitions.to_pylist()
+        self.first_job = self.entries[0]["job"] if self.entries else None
+        self._bounds = None if placed is None else tuple(placed.time(column) for column in pipeline.bracket_columns)
+
+    def entry(self, row: int) -> dict[str, Any]:
+        return self.entries[row] if row >= 0 and self.entries else {}
+
+    def bracket(self, row: int) -> tuple[int | None, int | None]:
+        if row < 0 or self._bounds is None:
+            return None, None
+        low, high = (int(times[row]) for times in self._bounds)
+        return None if low == NEVER else low, None if high == NEVER else high
+
+
+def rows(
+    found: Found, parts: Segments, locked: LockedTime, of_section: Ints, span: Window, pipeline: Pipeline
+) -> list[PartitionView]:
+    """Every section that touches the window, in order of start; then the log's partitions outside the capture."""
+    log = _Log(found.placed, pipeline)
+    by_section, sub_keys = totals(parts), details(parts)
+    locks, blockers = _lock_sums(locked, len(found.sections))
+    sections = found.sections
+    touching = (sections.end > span.start_ns) & (sections.start < span.end_ns)
+    out = []
+    for i in np.flatnonzero(touching).tolist():
+        row = int(found.log_row[i])
+        out.append(
+            PartitionView(
+                section=i,
+                **_identity(log, row),
+                device=int(of_section[i]) if of_section[i] >= 0 else None,
+                start_ns=int(sections.start[i]),
+                end_ns=int(sections.end[i]),
+                categories=by_section[i],
+                details=sub_keys[i],
+                driver_locks=locks[i] if found.evidence.has_os else None,
+                blockers=blockers[i] if found.evidence.has_os else None,
+                open=bool(sections.open[i]),
+            )
+        )
+    seen = set(found.log_row.tolist())
+    for row in range(len(log.entries)):
+        if row not in seen and log.bracket(row)[0] is not None:
+            out.append(
+                PartitionView(
+                    section=None,
+                    **_identity(log, row),
+                    device=None,
+                    start_ns=None,
+                    end_ns=None,
+                    categories={},
+                    details={},
+                    driver_locks=None,
+                    blockers=None,
+                    open=log.bracket(row)[1] is None,
+                )
+            )
+    return out
+
+
+def _identity(log: _Log, row: int) -> dict[str, Any]:
+    entry = log.entry(row)
+    low, high = log.bracket(row)
+    return {
+        "job": entry.get("job"),
+        "partition": entry.get("partition"),
+        "worker": entry.get("worker"),
+        "bracket_start_ns": low,
+        "bracket_end_ns": high,
+        "cold": bool(entry) and entry.get("job") == log.first_job,
+    }
+
+
+def _lock_sums(locked: LockedTime, count: int) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
+    """Per section: category → ns on driver locks, and blocker → ns, without zeros."""
+    length = locked.end - locked.start
+
+    def summed(code: Ints, words: tuple[str, ...]) -> list[dict[str, int]]:
+        sums = np.zeros((count, len(words)), np.int64)
+        np.add.at(sums, (locked.section, code), length)
+        return [{w: ns for w, ns in zip(words, row, strict=True) if ns} for row in sums.tolist()]
+
+    return summed(locked.category, CALLS), summed(locked.blocker, BLOCKERS)

@@ -1,0 +1,68 @@
+"""From files to the answer: reads what the user named, finds the log inside the trace where none was named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nvprof_tools.attribution.attribute import Options, attribute
+from nvprof_tools.errors import SourceError
+from nvprof_tools.limits import DEFAULT_LIMITS, Limits
+from nvprof_tools.model.attribution import Attribution
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.quality import QualityItem, Severity, ordered
+from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
+from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
+from nvprof_tools.sources.timeline_log import parse_log, read_log
+from nvprof_tools.timeline.normalise import load_trace
+
+
+def attribute_files(
+    trace: Path,
+    *,
+    log: Path | None = None,
+    counters: Sequence[Path] = (),
+    pipeline: str | None = None,
+    window: str | None = None,
+    run: int | None = None,
+    job: str | None = None,
+    device: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Attribution, Trace]:
+    """Attribute one trace, with its log, kernel counters and options as the command line gives them.
+
+    :param pipeline: a name or a file; null: the built-in one that fits best.
+    :param run: the log's run, from 1; null: the one that fits.
+    :raises ToolError: as every step documents.
+    """
+    pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
+    loaded = load_trace(trace, limits)
+    app_log, items = _log(log, loaded, pipelines[0], limits)
+    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run)
+    if counters:
+        found = with_counters(found, loaded, counters, limits)
+    return replace(found, quality=ordered([*found.quality, *items])), loaded
+
+
+def _log(
+    path: Path | None, trace: Trace, pipeline: Pipeline, limits: Limits
+) -> tuple[AppLog | None, list[QualityItem]]:
+    """The log the user named, else the one the profiler stored in the trace; a stored one that cannot be read is
+    said, not fatal."""
+    if path is not None:
+        return read_log(path, pipeline, limits), []
+    if trace.embedded_log is None:
+        return None, []
+    source = SourceInfo("embedded-log", None, trace.source.sha256)
+    try:
+        return parse_log(trace.embedded_log, pipeline, source=source, limits=limits), []
+    except SourceError as error:
+        return None, [
+            QualityItem("embedded-log-unusable", Severity.NOTICE, 1, error.message, "give the log with --log")
+        ]
+
+
+def with_counters(found: Attribution, trace: Trace, paths: Sequence[Path], limits: Limits) -> Attribution:
+    """The same answer with kernel counters joined to its launches."""
+    raise NotImplementedError

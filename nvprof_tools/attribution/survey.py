@@ -1,0 +1,135 @@
+"""What a trace and a log show together under one pipeline: sections with all that belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nvprof_tools.attribution import placement, stages
+from nvprof_tools.attribution.evidence import Evidence, gather
+from nvprof_tools.attribution.placement import Placed
+from nvprof_tools.attribution.sections import (
+    Held,
+    Owners,
+    Sections,
+    caller_owners,
+    find,
+    holds,
+    lock_waits,
+    with_started_threads,
+)
+from nvprof_tools.attribution.window import capture
+from nvprof_tools.attribution.work import Work
+from nvprof_tools.errors import AlignmentError, UsageError
+from nvprof_tools.model.attribution import Window
+from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.trace import LogRun, Trace
+from nvprof_tools.timeline.columns import ints
+from nvprof_tools.timeline.intervals import Ints
+
+
+@dataclass(frozen=True)
+class Found:
+    """Sections with all that belongs to them, before a window is chosen."""
+
+    evidence: Evidence
+    sections: Sections
+    owners: Owners
+    waits: Held
+    inferred: Ints
+    held: Held
+    placed: Placed | None
+    log_row: Ints
+
+
+def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
+    """Find sections under one pipeline and name them by the log, if there is one.
+
+    :raises AlignmentError: ``log-trace-mismatch``.
+    """
+    evidence = gather(trace, pipeline)
+    sections = find(evidence, pipeline)
+    owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
+    placed = placement.place(runs, evidence, sections, owners, pipeline, trace.session) if runs else None
+    row = np.full(len(sections), -1, np.int64) if placed is None else placed.row
+    if placed is not None and not sections.by_range:
+        sections, row = placement.from_log(placed, sections, capture(trace))
+        owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
+    return Found(evidence, sections, owners, waits, inferred, held, placed, row)
+
+
+def _belongings(evidence: Evidence, sections: Sections, pipeline: Pipeline) -> tuple[Owners, Held, Ints, Held]:
+    owners = caller_owners(sections)
+    waits, inferred = lock_waits(evidence, sections, owners)
+    held = holds(evidence, sections, owners, waits, pipeline)
+    return with_started_threads(evidence, sections, owners, held), waits, inferred, held
+
+
+def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) -> tuple[Pipeline, Found]:
+    top: tuple[tuple[int, int, int], Pipeline, Found] | None = None
+    refused: AlignmentError | None = None
+    for pipeline in pipelines:
+        try:
+            found = survey(trace, runs, pipeline)
+        except AlignmentError as error:
+            refused = refused or error
+            continue
+        matched = 0 if found.placed is None else found.placed.matched
+        known = int((found.evidence.ranges.code >= 0).sum())
+        kernels = int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found.owners))[0] >= 0).sum())
+        score = (matched, known, kernels)
+        if top is None or score > top[0]:
+            top = (score, pipeline, found)
+    if top is None:
+        raise refused or UsageError("no-pipeline", "no pipeline was given", "give --pipeline")
+    return top[1], top[2]
+
+
+def kernel_sections(trace: Trace, owners: Owners) -> Ints:
+    call = ints(trace["kernels"], "api_call")
+    section = np.full(len(call), -1, np.int64)
+    known = np.flatnonzero(call >= 0)
+    calls = trace["api_calls"]
+    section[known] = owners.of(ints(calls, "thread")[call[known]], ints(calls, "start_ns")[call[known]])
+    return section
+
+
+def implicit(found: Found, trace: Trace, work: Work, span: Window) -> Found:
+    """Without sections or a log, each process's stay on each device is one section, so that idle time still has a
+    cause: its threads are those that gave the device work, its caller the one that gave it most."""
+    calls = trace["api_calls"]
+    rows = np.flatnonzero(work.call >= 0)
+    if len(rows) == 0:
+        return found
+    thread = ints(calls, "thread")[work.call[rows]]
+    key, first, group = np.unique(
+        np.stack([work.process[rows], work.device[rows]]), axis=1, return_index=True, return_inverse=True
+    )
+    del first
+    group = group.reshape(-1)
+    count = key.shape[1]
+    pair, times = np.unique(np.stack([group, thread]), axis=1, return_counts=True)
+    caller = np.full(count, -1, np.int64)
+    for row in np.argsort(times, kind="stable").tolist():  # one step a (section, thread)
+        caller[pair[0, row]] = pair[1, row]
+    start, end = np.full(count, span.start_ns, np.int64), np.full(count, span.end_ns, np.int64)
+    sections = Sections(start, end, caller, key[0], np.full(count, -1, np.int64), np.zeros(count, bool), False)
+    # A thread that feeds several devices belongs to the one it feeds most.
+    order = np.argsort(-times, kind="stable")
+    _, once = np.unique(pair[1, order], return_index=True)
+    own = order[once]
+    section = pair[0, own]
+    owners = Owners(pair[1, own], start[section], end[section], section, pair[1, own] == caller[section])
+    none = Held(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    waits, _ = lock_waits(found.evidence, sections, owners)
+    return replace(
+        found,
+        sections=sections,
+        owners=owners,
+        waits=replace(none, **waits.__dict__),
+        held=none,
+        inferred=np.empty(0, np.int64),
+        log_row=np.full(count, -1, np.int64),
+    )
