@@ -24,8 +24,10 @@ class LogEvents:
     """Names in the log. Each role may have several event names (releases differ).
 
     ``partition``, ``worker``, ``gpu_ms``, ``synth_ms``: keys of the detail. ``anchors``: texts that mark the wall-clock
-    line of the engine's start. ``timing_tags``: words that start a line of ``key=value`` figures. ``extra``: further
-    events and what they mean; they are kept and shown.
+    line of the engine's start. ``timing_tags``: words that start a line (or, after a time stamp, the message) of
+    ``key=value`` figures; the first one's names are used as they are, the others' get the tag in front.
+    ``completions``: messages, with time stamp, job and partition, that a GPU call is over. ``extra``: further events
+    and what they mean; they are kept and shown.
     """
 
     synth_start: tuple[str, ...]
@@ -40,6 +42,7 @@ class LogEvents:
     synth_ms: tuple[str, ...] = ("synth_ms",)
     anchors: tuple[str, ...] = ()
     timing_tags: tuple[str, ...] = ()
+    completions: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property

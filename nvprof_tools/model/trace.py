@@ -86,6 +86,18 @@ PARTITION_SCHEMA = pa.schema(
 log's own figures. ``partition`` is null for a monolithic job."""
 
 
+COMPLETION_SCHEMA = pa.schema(
+    [
+        pa.field("line", pa.int64(), False),
+        pa.field("utc_ns", pa.int64(), False),
+        pa.field("job", pa.string(), False),
+        pa.field("partition", pa.int32(), True),
+        pa.field("gpu_ms", pa.int64(), True),
+    ]
+)
+"""Lines that say on the wall clock, to the microsecond, that a partition's GPU call is over."""
+
+
 @dataclass(frozen=True)
 class LogRun:
     """One run of the engine: ``index`` counts from 1 in file order; ``anchor_utc_ns`` is the wall clock (ns since
@@ -97,6 +109,7 @@ class LogRun:
     partitions: pa.Table
     timings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     unknown_events: Mapping[str, int] = field(default_factory=dict)
+    completions: pa.Table = field(default_factory=COMPLETION_SCHEMA.empty_table)
     """``timings``: name → (count, sum in ms), from CUZK_TIMING-like lines."""
 
 

@@ -69,6 +69,7 @@ def _events(table: _Table, extra: _Table) -> LogEvents:
         synth_ms=table.strings("synth_ms", ("synth_ms",)),
         anchors=table.strings("anchors", ()),
         timing_tags=table.strings("timing_tags", ()),
+        completions=table.strings("completions", ()),
         extra={key: extra.string(key) for key in extra.names()},
     )
     table.done()

@@ -9,7 +9,8 @@ refused when even the best breaks too much.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,17 @@ from nvprof_tools.sources.timeline_events import NONE, Events, Ints
 
 BEAM = 32
 MAX_ENGINES = 4
-MAX_EVENTS = 200_000
+MAX_EVENTS = 50_000
 JITTER_MS = 5
 """An event may be written this much after its time was taken."""
 ANCHOR_MS = 3
 CLOSE_CALL = 0.5
+HOPELESS = 12.0
+"""A guess that breaks this much more than the best one is dropped."""
 
-_SYNTH_END, _GPU_START, _GPU_END = ROLES.index("synth_end"), ROLES.index("gpu_start"), ROLES.index("gpu_end")
+_SYNTH_START, _SYNTH_END, _GPU_START, _GPU_END = (
+    ROLES.index(role) for role in ("synth_start", "synth_end", "gpu_start", "gpu_end")
+)
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,33 @@ class Split:
     unsure: int
 
 
-@dataclass(slots=True)
-class _Chain:
+class _Row(NamedTuple):
+    """One event as plain numbers."""
+
+    time: int
+    role: int
+    worker: int
+    gpu_ms: int
+    synth_ms: int
+    job: int
+    line: int
+
+
+class _Chain(NamedTuple):
     """How far one partition has come on one engine."""
 
     role: int
     time: int
-    times: dict[int, int] = field(default_factory=dict)
-    worker: int = NONE
+    synth_start: int
+    gpu_start: int
+    worker: int
+
+
+class _Pick(NamedTuple):
+    """The engine an event was given to, and all picks before it: guesses share their past."""
+
+    engine: int
+    before: _Pick | None
 
 
 @dataclass(slots=True)
@@ -54,11 +78,11 @@ class _Guess:
     """``ahead[a][b]``: engine b started at least this many ms after engine a."""
     chains: dict[tuple[int, int], _Chain]
     jobs: dict[int, int]
-    picks: tuple[int, object] | None = None
+    pick: _Pick | None = None
 
     def copy(self) -> _Guess:
-        chains = {key: _Chain(c.role, c.time, dict(c.times), c.worker) for key, c in self.chains.items()}
-        return _Guess(self.cost, list(self.last), [list(r) for r in self.ahead], chains, dict(self.jobs), self.picks)
+        ahead = [list(row) for row in self.ahead]
+        return _Guess(self.cost, list(self.last), ahead, self.chains.copy(), self.jobs.copy(), self.pick)
 
 
 def split(events: Events, engines: int, anchors: Sequence[tuple[int, int]] = ()) -> Split | None:
@@ -88,9 +112,10 @@ def _search(events: Events, engines: int, anchors: Sequence[tuple[int, int]]) ->
             ahead[a][b] = (start_b - start_a) / 1_000_000 - ANCHOR_MS
     used = sorted(set(events.role[events.role >= 0].tolist()))
     chains = events.chains().tolist()
-    columns = (events.time_ms, events.role, events.worker, events.gpu_ms, events.synth_ms, events.job, events.line)
+    columns = [getattr(events, name) for name in ("time_ms", *_Row._fields[1:])]
     beam = [_Guess(0.0, [None] * engines, ahead, {}, {})]
-    for chain, *row in zip(chains, *(column.tolist() for column in columns), strict=True):
+    for chain, *values in zip(chains, *(column.tolist() for column in columns), strict=True):
+        row = _Row(*values)
         children: list[tuple[float, int, _Guess]] = []
         for guess in beam:
             fresh = guess.last.count(None)
@@ -101,15 +126,16 @@ def _search(events: Events, engines: int, anchors: Sequence[tuple[int, int]]) ->
                 cost = guess.cost + _cost(guess, engine, chain, row, used, anchors)
                 children.append((cost, engine, guess))
         children.sort(key=lambda child: child[0])
-        beam = _grow(children[:BEAM], chain, row)
+        limit = children[0][0] + HOPELESS
+        beam = _grow([child for child in children[:BEAM] if child[0] <= limit], chain, row)
     return _result(beam, len(events), engines)
 
 
 def _cost(
-    guess: _Guess, engine: int, chain: int, row: list[int], used: list[int], anchors: Sequence[tuple[int, int]]
+    guess: _Guess, engine: int, chain: int, row: _Row, used: list[int], anchors: Sequence[tuple[int, int]]
 ) -> float:
     """What it breaks to give this event to this engine."""
-    time, role, worker, gpu_ms, synth_ms, job, line = row
+    time = row.time
     cost = 0.0
     own = guess.last[engine]
     if own is not None and time < own - JITTER_MS:
@@ -119,15 +145,15 @@ def _cost(
             gap = last - time - JITTER_MS + guess.ahead[engine][other]
             if gap > 0:
                 cost += 1 + gap / 10
-    if anchors and line < anchors[engine][0]:
+    if anchors and row.line < anchors[engine][0]:
         cost += 3
-    if guess.jobs.get(job, 1 << engine) & (1 << engine) == 0:
+    if guess.jobs.get(row.job, 1 << engine) & (1 << engine) == 0:
         cost += 1
-    return cost if role < 0 else cost + _chain_cost(guess.chains.get((engine, chain)), row, used)
+    return cost if row.role < 0 else cost + _chain_cost(guess.chains.get((engine, chain)), row, used)
 
 
-def _chain_cost(state: _Chain | None, row: list[int], used: list[int]) -> float:
-    time, role, worker, gpu_ms, synth_ms, _, _ = row
+def _chain_cost(state: _Chain | None, row: _Row, used: list[int]) -> float:
+    time, role, worker = row.time, row.role, row.worker
     before = [r for r in used if r < role]
     if state is None:
         return 6.0 + len(before) if before else 0.0
@@ -138,10 +164,10 @@ def _chain_cost(state: _Chain | None, row: list[int], used: list[int]) -> float:
         cost += 5
     if worker != NONE and state.worker not in (NONE, worker):
         cost += 5
-    if role == _SYNTH_END and synth_ms != NONE and 0 in state.times:
-        cost += _mismatch(time - state.times[0] - synth_ms, 3)
-    if role == _GPU_END and gpu_ms != NONE and _GPU_START in state.times:
-        cost += _mismatch(time - state.times[_GPU_START] - gpu_ms, 10)
+    if role == _SYNTH_END and NONE not in (row.synth_ms, state.synth_start):
+        cost += _mismatch(time - state.synth_start - row.synth_ms, 3)
+    if role == _GPU_END and NONE not in (row.gpu_ms, state.gpu_start):
+        cost += _mismatch(time - state.gpu_start - row.gpu_ms, 10)
     return cost
 
 
@@ -149,7 +175,7 @@ def _mismatch(error: int, tolerance: int) -> float:
     return min(5.0, abs(error) / tolerance) if error < -2 or error > tolerance else 0.0
 
 
-def _grow(children: list[tuple[float, int, _Guess]], chain: int, row: list[int]) -> list[_Guess]:
+def _grow(children: list[tuple[float, int, _Guess]], chain: int, row: _Row) -> list[_Guess]:
     """The next beam; a guess with one child is changed in place, only one with several is copied."""
     count: dict[int, int] = {}
     for _, _, guess in children:
@@ -164,8 +190,8 @@ def _grow(children: list[tuple[float, int, _Guess]], chain: int, row: list[int])
     return grown
 
 
-def _apply(guess: _Guess, engine: int, chain: int, row: list[int]) -> None:
-    time, role, worker, _, _, job, _ = row
+def _apply(guess: _Guess, engine: int, chain: int, row: _Row) -> None:
+    time, role, worker, job = row.time, row.role, row.worker, row.job
     for other, last in enumerate(guess.last):
         if other != engine and last is not None:
             bound = last - time - JITTER_MS
@@ -174,24 +200,26 @@ def _apply(guess: _Guess, engine: int, chain: int, row: list[int]) -> None:
     own = guess.last[engine]
     guess.last[engine] = time if own is None else max(own, time)
     guess.jobs[job] = guess.jobs.get(job, 0) | (1 << engine)
-    guess.picks = (engine, guess.picks)
+    guess.pick = _Pick(engine, guess.pick)
     if role < 0:
         return
-    state = guess.chains.setdefault((engine, chain), _Chain(role, time))
-    state.role, state.time = role, time
-    state.times[role] = time
-    state.worker = worker if worker != NONE else state.worker
-    if role == len(ROLES) - 1:
-        # Done: an event that comes again must find no open partition here, and memory stays small.
-        state.times.clear()
+    state = guess.chains.get((engine, chain)) or _Chain(role, time, NONE, NONE, NONE)
+    guess.chains[engine, chain] = _Chain(
+        role,
+        time,
+        time if role == _SYNTH_START else state.synth_start,
+        time if role == _GPU_START else state.gpu_start,
+        worker if worker != NONE else state.worker,
+    )
 
 
 def _picks(guess: _Guess, count: int) -> Ints:
     picks = np.empty(count, np.int64)
-    link = guess.picks
-    for index in range(count - 1, -1, -1):
-        assert link is not None
-        picks[index], link = link  # type: ignore[assignment]
+    link = guess.pick
+    index = count
+    while link is not None:
+        index -= 1
+        picks[index], link = link.engine, link.before
     return picks
 
 

@@ -1,0 +1,265 @@
+"""Tells the runs of one file apart: engines started one after the other, and engines that wrote at the same time.
+
+A partition goes through its events in order and once; such a passage is an *instance*. The file is cut where the
+engine's clock falls back or a new wall-clock anchor stands, pieces that share an instance belong together, and within
+what belongs together an event may come once a partition. If it comes twice, either a job was tried again (its passages
+follow one another), or two engines wrote at once (they do not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from nvprof_tools.model.pipeline import ROLES
+from nvprof_tools.sources.timeline_events import Events, Ints
+from nvprof_tools.sources.timeline_interleaved import MAX_ENGINES, split
+
+FALL_MS = 100
+"""A clock that falls back further than this between two lines was restarted, or the lines are of two engines."""
+MIXED_FALLS = 4
+"""So many falls in lines that belong together are not just late lines."""
+
+MAX_ACTIVE = 64
+"""Passages of one partition under way at once; more are not looked at."""
+
+Anchor = tuple[int, int]
+"""Line, and UTC ns since 1970."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One engine's events in file order, or what could not be told apart (``mixed``). ``first_line`` includes its
+    anchor's."""
+
+    events: Events
+    anchor_utc_ns: int | None
+    first_line: int
+    last_line: int
+    mixed: bool = False
+    shared: bool = False
+    """Another engine wrote into the same lines."""
+    unsure: int = 0
+    out_of_order: int = 0
+    repeated_jobs: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True)
+class _Instances:
+    """Per row with a role: the instance it belongs to (-1 without a role); per instance: first and last row."""
+
+    of_row: Ints
+    first: Ints
+    last: Ints
+
+
+def find_runs(events: Events, anchors: Sequence[Anchor]) -> list[Run]:
+    """The runs in file order; engines that wrote at once in the order they started.
+
+    :param anchors: wall-clock lines in file order.
+    """
+    if not len(events):
+        return []
+    instances = _instances(events)
+    pools = _pools(events, anchors, instances)
+    runs: list[Run] = []
+    taken = 0
+    for number, (start, end) in enumerate(pools):
+        part = events.take(np.arange(start, end))
+        own, taken = _anchors_of(events, pools, number, anchors, taken)
+        runs += _runs_of(part, own)
+    return runs
+
+
+def _instances(events: Events) -> _Instances:
+    """Matches events to passages: each to the passage of its partition that began last and has not come as far yet."""
+    chains = events.chains()
+    known = np.flatnonzero(events.role >= 0)
+    of_row = np.full(len(events), -1, np.int64)
+    order = known[np.argsort(chains[known], kind="stable")]
+    chain, role = chains[order], events.role[order]
+    same = np.flatnonzero(np.concatenate(([False], chain[1:] == chain[:-1]))) if len(order) else order
+    fresh = np.ones(len(order), np.bool_)
+    fresh[same] = False
+    # Partitions whose events rise in file order are one passage: nearly all of them.
+    back = same[role[same] <= role[same - 1]]
+    number = np.cumsum(fresh) - 1
+    of_row[order] = number
+    if len(back):
+        _match(order, chain, role, np.unique(chain[back]), of_row, int(number[-1]) + 1)
+    count = int(of_row.max()) + 1 if len(known) else 0
+    first, last = np.full(count, len(events), np.int64), np.full(count, -1, np.int64)
+    np.minimum.at(first, of_row[known], known)
+    np.maximum.at(last, of_row[known], known)
+    used = last >= 0
+    renumber = np.cumsum(used) - 1
+    of_row[known] = renumber[of_row[known]]
+    return _Instances(of_row, first[used], last[used])
+
+
+def _match(order: Ints, chain: Ints, role: Ints, odd: Ints, of_row: Ints, count: int) -> None:
+    """Rewrites ``of_row`` for partitions of several passages. Numbers of new instances start at ``count``."""
+    for lo, hi in zip(np.searchsorted(chain, odd), np.searchsorted(chain, odd, side="right"), strict=True):
+        active: list[tuple[int, int]] = []
+        for row, step in zip(order[lo:hi].tolist(), role[lo:hi].tolist(), strict=True):
+            place = next((i for i in range(len(active) - 1, -1, -1) if active[i][0] < step), None)
+            if place is None:
+                number = count
+                count += 1
+            else:
+                number = active.pop(place)[1]
+            of_row[row] = number
+            if step < len(ROLES) - 1:
+                active.append((step, number))
+                del active[:-MAX_ACTIVE]
+
+
+def _pools(events: Events, anchors: Sequence[Anchor], instances: _Instances) -> list[tuple[int, int]]:
+    """Row ranges that no instance crosses, cut at anchors and falls of the clock; cut finer, at falls of any size,
+    where a range would hold an event of a partition twice."""
+    lines = np.array([line for line, _ in anchors], np.int64)
+    fall = np.concatenate(([0], events.time_ms[:-1] - events.time_ms[1:]))
+    group = np.searchsorted(lines, events.line)
+    anchored = np.concatenate(([False], group[1:] != group[:-1]))
+    crossing = np.zeros(len(events) + 1, np.int64)
+    np.add.at(crossing, instances.first + 1, 1)
+    np.add.at(crossing, instances.last + 1, -1)
+    free = np.cumsum(crossing)[: len(events)] == 0
+    cuts = np.flatnonzero(free & (anchored | (fall > FALL_MS))).tolist()
+    pools = []
+    for start, end in _ranges(cuts, len(events)):
+        inner: list[int] = []
+        if _repeats(events.take(np.arange(start, end))).any():
+            inner = (np.flatnonzero((free & (fall > 0))[start + 1 : end]) + start + 1).tolist()
+        pools += [(start + lo, start + hi) for lo, hi in _ranges([cut - start for cut in inner], end - start)]
+    return pools
+
+
+def _ranges(cuts: list[int], count: int) -> list[tuple[int, int]]:
+    edges = sorted({0, *cuts, count})
+    return list(pairwise(edges))
+
+
+def _anchors_of(
+    events: Events, pools: list[tuple[int, int]], number: int, anchors: Sequence[Anchor], taken: int
+) -> tuple[list[Anchor], int]:
+    """The anchors that belong to one pool, and how many have been given out.
+
+    Usually an anchor stands before its run. Where a program's two streams were stored one after the other, all anchors
+    stand before or after all events: then they are dealt out in order, if there are as many as runs.
+    """
+    first, last = (int(events.line[row]) for row in (pools[number][0], pools[number][1] - 1))
+    if anchors and (anchors[-1][0] < int(events.line[0]) or anchors[0][0] > int(events.line[-1])):
+        # Line 0: where such an anchor stands says nothing.
+        apart = [(0, utc_ns) for _, utc_ns in anchors]
+        if len(pools) == 1:
+            return apart, len(anchors)
+        if len(anchors) == 1 and anchors[0][0] < int(events.line[0]):
+            return (apart, taken) if number == 0 else ([], taken)
+        return ([apart[number]], taken) if len(anchors) == len(pools) else ([], taken)
+    before = [anchor for anchor in anchors[taken:] if anchor[0] < first]
+    inside = [anchor for anchor in anchors[taken:] if first <= anchor[0] <= last]
+    return before[-1:] + inside if inside else before, taken + len(before) + len(inside)
+
+
+def _runs_of(events: Events, anchors: list[Anchor]) -> list[Run]:
+    lines = [line for line, _ in anchors if 0 < line < int(events.line[0])]
+    first = max(lines, default=int(events.line[0]))
+    last = int(events.line[-1])
+    falls = int(np.count_nonzero(events.time_ms[:-1] - events.time_ms[1:] > FALL_MS))
+    stamp = anchors[-1][1] if anchors else None
+    repeats = _repeats(events)
+    inside = sum(line > int(events.line[0]) for line, _ in anchors)
+    if repeats.any() and not inside:
+        if _exact_repeats(events, repeats):
+            kept = events.take(~repeats)
+            return [Run(kept, stamp, first, last, duplicates=int(np.count_nonzero(repeats)))]
+        again = _tried_again(events)
+        if again is not None:
+            return [Run(again[0], stamp, first, last, repeated_jobs=again[1])]
+    if not repeats.any() and not inside and falls < MIXED_FALLS:
+        return [Run(events, stamp, first, last, out_of_order=falls)]
+    together = min(max(2, len(anchors) if inside or repeats.any() else 2), MAX_ENGINES)
+    own = anchors[-together:] if len(anchors) >= together else []
+    found = split(events, together, own)
+    if found is not None and not any(_repeats(events.take(rows)).any() for rows in found.rows):
+        parts = [events.take(rows) for rows in found.rows]
+        stamps = [own[engine][1] if own else None for engine in range(together)]
+        return [
+            Run(part, stamp, int(part.line[0]), last, shared=True, unsure=found.unsure)
+            for part, stamp in zip(parts, stamps, strict=True)
+        ]
+    mixed = bool(repeats.any() or inside)
+    return [Run(events, stamp if len(anchors) == 1 else None, first, last, mixed=mixed, out_of_order=falls)]
+
+
+def _repeats(events: Events) -> npt.NDArray[np.bool_]:
+    """Rows whose (partition, event) has come before."""
+    known = np.flatnonzero(events.role >= 0)
+    key = events.chains()[known] * 16 + events.role[known]
+    repeated = np.zeros(len(events), np.bool_)
+    repeated[known] = True
+    repeated[known[np.unique(key, return_index=True)[1]]] = False
+    return repeated
+
+
+def _exact_repeats(events: Events, repeats: npt.NDArray[np.bool_]) -> bool:
+    """Whether every repeated row says just what its first one said: a line that was collected twice."""
+    columns = (
+        events.time_ms,
+        events.event,
+        events.job,
+        events.partition,
+        events.worker,
+        events.gpu_ms,
+        events.synth_ms,
+    )
+    rows = np.stack(columns, axis=1)
+    first = {tuple(row) for row in rows[~repeats].tolist()}
+    return all(tuple(row) in first for row in rows[repeats].tolist())
+
+
+def _tried_again(events: Events) -> tuple[Events, int] | None:
+    """The same events with the later passages of a job under a name of their own (``job (attempt 2)``), and how many
+    jobs came again; null where passages overlap, which one engine's cannot."""
+    instances = _instances(events)
+    chains = events.chains()
+    first, last = instances.first, instances.last
+    order = np.lexsort((first, chains[first]))
+    same = chains[first[order[1:]]] == chains[first[order[:-1]]]
+    earlier, later = order[:-1][same], order[1:][same]
+    starts = events.role[first]
+    in_order = (first[later] > last[earlier]) & (events.time_ms[first[later]] >= events.time_ms[last[earlier]])
+    if not in_order.all() or not (starts[later] <= starts[earlier]).all():
+        return None
+    again = np.unique(events.job[first[later]])
+    names, jobs = list(events.job_names), events.job.copy()
+    by_job = np.flatnonzero(instances.of_row >= 0)
+    by_job = by_job[np.argsort(events.job[by_job], kind="stable")]
+    edges = np.sort(first[later])
+    edges = edges[np.argsort(events.job[edges], kind="stable")]
+    for job in again.tolist():
+        rows = by_job[slice(*np.searchsorted(events.job[by_job], [job, job + 1]))]
+        own = edges[slice(*np.searchsorted(events.job[edges], [job, job + 1]))]
+        attempt = 1
+        while len(own):
+            attempt += 1
+            names.append(f"{events.job_names[job]} (attempt {attempt})")
+            jobs[rows[first[instances.of_row[rows]] >= own[0]]] = len(names) - 1
+            own = _next_attempt(own, chains[own])
+    return replace(events, job=jobs, job_names=tuple(names)), len(again)
+
+
+def _next_attempt(edges: Ints, chains: Ints) -> Ints:
+    """Beginnings that cannot be of the same attempt as the first one: from the first partition that comes again."""
+    seen: set[int] = set()
+    for place, chain in enumerate(chains.tolist()):
+        if chain in seen:
+            return edges[place:]
+        seen.add(chain)
+    return edges[:0]
