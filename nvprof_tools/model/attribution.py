@@ -233,6 +233,20 @@ SECTION_SEGMENTS = pa.schema(
 )
 """Disjoint, sorted, gapless over each section. ``blocker`` is set where the segment waits on a lock in the driver."""
 
+ACTIVITIES = pa.schema(
+    [
+        pa.field("kind", NAME, False),
+        pa.field("job", NAME, True),
+        pa.field("partition", pa.int32(), True),
+        pa.field("worker", pa.int32(), True),
+        pa.field("start_ns", pa.int64(), False),
+        pa.field("end_ns", pa.int64(), False),
+        pa.field("evidence", NAME, False),
+    ]
+)
+"""What the log or the ranges tell beside sections, on the trace's clock: ``kind`` is ``synthesis`` or ``queued`` (sent,
+not picked up). Intervals may overlap. For timelines; no figure is made of it here."""
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -264,3 +278,4 @@ class Attribution:
     device_segments: pa.Table
     section_segments: pa.Table
     quality: tuple[QualityItem, ...]
+    activities: pa.Table = field(default_factory=ACTIVITIES.empty_table)
