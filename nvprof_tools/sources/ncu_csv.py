@@ -71,7 +71,7 @@ class Page:
 
     @property
     def metric_keys(self) -> Codes:
-        """Key of each metric column of a raw page; ask only when the units row has been seen or is known to be absent."""
+        """Key of each metric column of a raw page; ask when the units row has been seen, or is known to be absent."""
         if self._metric_keys is None:
             units = self.units or []
             found = [self.key("", name, units[at] if at < len(units) else "") for at, name in self.metrics]
@@ -136,7 +136,7 @@ def read(path: Path, limits: Limits) -> tuple[str, Rows, list[QualityItem]]:
                 pages.append(page)
                 kinds.add("ncu-csv-details" if page.details else "ncu-csv-raw")
                 continue
-            assert page is not None  # noqa: S101  records() gives a header first
+            assert page is not None
             if not _row(page, record.cells, rows, launches):
                 text.losses.broken_rows += 1
             if len(page.cells) >= _CELLS_A_CHUNK:
@@ -365,10 +365,12 @@ def _mark_items(marks: Marks) -> list[QualityItem]:
     return out
 
 
-def instances(path: Path, metrics: Sequence[str], limits: Limits) -> Iterator[tuple[int, str, str, int, str, float]]:
-    """Values by instance of some metrics: ``(launch index, metric, unit, instance, label, value)``, NaN unreadable.
+def instances(
+    path: Path, metrics: Sequence[str], limits: Limits
+) -> Iterator[tuple[int, str, str, list[str], list[float]]]:
+    """Values by instance of some metrics: ``(launch index, metric, printed unit, labels, values)``, NaN unreadable.
 
-    The page must have been printed with ``--print-metric-instances values`` or ``details``.
+    The raw page must have been printed with ``--print-metric-instances values`` (labels are empty) or ``details``.
     """
     wanted = frozenset(metrics)
     with ncu_text.opened(path, limits) as text:
@@ -381,20 +383,17 @@ def instances(path: Path, metrics: Sequence[str], limits: Limits) -> Iterator[tu
                 continue
             index = _whole(_cell(page, record.cells, "ID"))
             if index is None:
-                if page.units is None:
-                    page.units = [cell.strip() for cell in record.cells]
+                page.units = page.units or [cell.strip() for cell in record.cells]
                 continue
             for at, metric in page.metrics:
                 if metric not in wanted or at >= len(record.cells):
                     continue
-                found = re.match(_INSTANCES, record.cells[at].strip(), re.DOTALL)
+                found = re.match(_INSTANCES, record.cells[at].strip())
                 if found is None:
                     continue
-                unit, factor = base_unit(page.units[at] if page.units and at < len(page.units) else "")
                 pieces = [piece.strip().rpartition(":") for piece in found.group(2).split(";")]
                 cells = strings([piece[2].strip() for piece in pieces])
                 marks = Marks()
                 marks.observe(cells)
-                values = parse(cells, marks).value * factor
-                for i, (label, _, _) in enumerate(pieces):
-                    yield index, metric, unit, i, label.strip(), float(values[i])
+                unit = page.units[at] if page.units and at < len(page.units) else ""
+                yield index, metric, unit, [piece[0].strip() for piece in pieces], parse(cells, marks).value.tolist()

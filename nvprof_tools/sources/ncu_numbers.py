@@ -1,8 +1,9 @@
 """Numbers as a command line prints them in any locale, read without asking the locale of this machine.
 
-``1,698.25``, ``1.698,25``, ``1 698,25``, ``1'698.25`` and ``1698.25`` are one number; ``117.344`` may be two. Which mark
-is the decimal one is decided once for a whole page, from all its cells: a mark that stands twice in a number groups
-digits, and so does one followed by exactly three digits, since the profiler prints two decimals or six, never three.
+``1,698.25``, ``1.698,25``, ``1 698,25``, ``1'698.25`` and ``1698.25`` are one number; ``117.344`` may be two. Which
+mark is the decimal one is decided once for a whole page, from all its cells: a mark that stands twice in a number
+groups digits, and so does one followed by exactly three digits, since the profiler prints two decimals or six, never
+three.
 """
 
 from __future__ import annotations
@@ -79,15 +80,15 @@ def parse(cells: pa.Array, marks: Marks) -> Parsed:
     text = pc.utf8_trim_whitespace(cells)
     plain = _without_spaces(cells)
     group, decimal = (".", ",") if marks.comma else (",", ".")
-    grouped = pc.match_substring_regex(plain, rf"^[+-]?[0-9]{{1,3}}(?:[{group}][0-9]{{2,3}})*[{group}][0-9]{{3}}(?:[{decimal}]|$)")
+    grouped = pc.match_substring_regex(
+        plain, rf"^[+-]?[0-9]{{1,3}}(?:[{group}][0-9]{{2,3}})*[{group}][0-9]{{3}}(?:[{decimal}]|$)"
+    )
     plain = pc.if_else(grouped, pc.replace_substring(plain, group, ""), plain)
     if marks.guessed:
         lone = pc.match_substring_regex(plain, r"^[+-]?[1-9][0-9]{0,2}[.][0-9]{3}$")
         plain = pc.if_else(lone, pc.replace_substring(plain, ".", ""), plain)
     elif decimal == ",":
-        plain = pc.if_else(
-            pc.match_substring_regex(plain, r"^[^.]*$"), pc.replace_substring(plain, ",", "."), plain
-        )
+        plain = pc.if_else(pc.match_substring_regex(plain, r"^[^.]*$"), pc.replace_substring(plain, ",", "."), plain)
     number = pc.fill_null(pc.match_substring_regex(plain, _NUMBER), False)
     value = pc.cast(pc.if_else(number, plain, None), pa.float64())
     found = _bools(number)

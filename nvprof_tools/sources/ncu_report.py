@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,9 +30,14 @@ INSTALL: Final = (
     "install it with pip install 'nvprof-tools[ncu]', or print the report as text: "
     "ncu --import REPORT.ncu-rep --csv --page raw"
 )
-BYTES_A_WORKER: Final = 24 * MIB
-"""A worker grows to some twelve times the bytes of its part: two at a time stay far below 1 GiB."""
+BYTES_A_WORKER: Final = 36 * MIB
+"""A worker grows to three times the bytes of its part, to twelve where the report cannot be cut down."""
 MEMORY_A_BYTE: Final = 40
+WORKERS: Final = 2
+_ROOM: Final = threading.BoundedSemaphore(WORKERS)
+"""So many workers run at once, whoever asks: their memory adds up."""
+SMALL: Final = 4 * MIB
+"""A report below this is read whole by one worker."""
 SECONDS_A_MIB: Final = 1.0
 LONGEST_TEXT: Final = 4096
 _KERNEL = 0
@@ -89,9 +96,7 @@ def instances(path: Path, metrics: Sequence[str], limits: Limits) -> Iterator[Ma
         yield from document["instances"]
 
 
-def _add(
-    rows: Rows, launch: Mapping[str, Any], process: int | None, metric: Any, unit: Any, factor: Any
-) -> None:
+def _add(rows: Rows, launch: Mapping[str, Any], process: int | None, metric: Any, unit: Any, factor: Any) -> None:
     number = len(rows.launches)
     rows.launches.append(
         Launch(
@@ -150,29 +155,51 @@ def _run(path: Path, limits: Limits, metrics: list[str] | None) -> list[dict[str
         raise SourceError("ncu-report-missing", "reading a .ncu-rep needs the package ncu-report", INSTALL)
     size = path.stat().st_size
     processors = max(len(os.sched_getaffinity(0)), 1)
-    parts = max(-(-size // BYTES_A_WORKER), min(processors, 2) if size > 4 * MIB else 1)
+    parts = max(-(-size // BYTES_A_WORKER), min(processors, WORKERS) if size > SMALL else 1)
     seconds = min(limits.check_seconds + size / MIB * SECONDS_A_MIB, limits.read_seconds)
-    requests = [
-        {
-            "path": str(path.resolve()),
-            "part": part,
-            "parts": parts,
-            "memory": GIB + size * MEMORY_A_BYTE,
-            "instances": metrics,
-            "longest": LONGEST_TEXT,
-        }
-        for part in range(parts)
-    ]
-    with ThreadPoolExecutor(max_workers=min(processors, 2, parts)) as pool:
-        answers = list(pool.map(lambda request: _ask(request, seconds), requests))
-    return answers
+    with _slim(path, size) as slim:
+        requests = [
+            {
+                "path": str(path.resolve()),
+                "slim": None if slim is None or metrics is not None else f"/proc/self/fd/{slim}",
+                "part": part,
+                "parts": parts,
+                "memory": GIB + size * MEMORY_A_BYTE,
+                "instances": metrics,
+                "longest": LONGEST_TEXT,
+            }
+            for part in range(parts)
+        ]
+        with ThreadPoolExecutor(max_workers=min(processors, WORKERS, parts)) as pool:
+            return list(pool.map(lambda request: _ask(request, seconds, slim), requests))
 
 
-def _ask(request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+@contextmanager
+def _slim(path: Path, size: int) -> Iterator[int | None]:
+    """Descriptor of a nameless smaller copy of a large report; None where there is none."""
+    if size < SMALL:
+        yield None
+        return
+    with tempfile.TemporaryFile(buffering=0) as file:
+        try:
+            made = ncu_blocks.write_slim(path, file.fileno())
+        except OSError:  # no room: the report itself will do
+            made = False
+        yield file.fileno() if made else None
+
+
+def _ask(request: Mapping[str, Any], seconds: float, slim: int | None) -> dict[str, Any]:
     command = [sys.executable, "-P", "-X", "utf8", str(Path(ncu_report_worker.__file__)), json.dumps(request)]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as worker:
+    with (
+        _ROOM,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=() if slim is None else (slim,),
+        ) as worker,
+    ):
         late = threading.Timer(seconds, worker.kill)
         late.start()
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,9 +30,6 @@ class Words:
     def code(self, word: str) -> int:
         """The word's number, new or known."""
         return self.codes.setdefault(word, len(self.codes))
-
-    def __iter__(self) -> Iterable[str]:  # type: ignore[override]
-        return iter(self.codes)
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -145,14 +145,14 @@ def _field_limit(size: int) -> Iterator[None]:
 
 def is_header(line: str) -> bool:
     """Whether a line is the header of a page: it names the kernel's column and is quoted or comma-separated text."""
-    if KERNEL not in line or len(line) > 64 * 1024 * 1024:
+    if KERNEL not in line:
         return False
-    cells = next(csv.reader([line.strip()], delimiter=header_delimiter(line)), []) if len(line) < 100_000 else _first(line)
+    delimiter = header_delimiter(line)
+    if len(line) < 100_000:
+        cells = next(csv.reader([line.strip()], delimiter=delimiter), [])
+    else:
+        cells = [cell.strip().strip('"') for cell in line[:4096].split(delimiter)]
     return KERNEL in cells and len(cells) > 1
-
-
-def _first(line: str) -> list[str]:
-    return [cell.strip().strip('"') for cell in line[:4096].split(header_delimiter(line))]
 
 
 def header_delimiter(line: str) -> str:
@@ -194,7 +194,7 @@ def check_file(path: Path, limits: Limits) -> int:
             "file-missing", f"the counter report cannot be opened: {error.strerror}", "check its name"
         ) from error
     if not stat.S_ISREG(status.st_mode):
-        raise SourceError("not-a-file", "the counter report is not a regular file", "give a file or a directory of them")
+        raise SourceError("not-a-file", "the counter report is not a regular file", "give a file, or a directory")
     if status.st_size > limits.file_bytes:
         raise SourceError(
             "limit-file-bytes", f"the counter report is larger than {limits.file_bytes} bytes", "profile fewer launches"
@@ -206,6 +206,10 @@ def sniff(path: Path, limits: Limits) -> bool:
     """Whether a page's header stands within the first lines; the program's output may come before it."""
     taken = 0
     try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+        if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return False
         with opened(path, limits) as text:
             for count, line in enumerate(text.lines()):
                 taken += len(line)
@@ -213,6 +217,6 @@ def sniff(path: Path, limits: Limits) -> bool:
                     return True
                 if count >= _SNIFF_LINES or taken > _SNIFF_BYTES:
                     return False
-    except (SourceError, UnicodeError):
+    except (SourceError, UnicodeError, OSError):
         return False
     return False
