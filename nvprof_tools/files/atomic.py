@@ -1,0 +1,166 @@
+"""Outputs that are there whole or not at all: a killed run or a full disk leaves the old file or the new one.
+
+The file is written without a name where the system can (nothing is left of it when the process dies), else under a
+temporary name beside the target; it is flushed to the disk and only then takes the target's place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from nvprof_tools.errors import ToolError
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_TMPFILE: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS})
+_TEMPORARY: Final = ".nvprof-tools-"
+_OPEN_FILES: Final = "/proc/self/fd"
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[BinaryIO]:
+    """A binary file to write; it takes the place of ``path`` when the block ends well, and is dropped when it does not.
+
+    A symbolic link is followed; a device or pipe is written to as it is.
+
+    :raises ToolError: ``output-disk-full``, ``output-unwritable``.
+    """
+    with _explained(path):
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            with target.open("wb") as out:
+                yield out
+            return
+        handle, name = _create(target)
+        out = os.fdopen(handle, "wb")
+        try:
+            with suppress(FileNotFoundError):
+                os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+            name = name if name is not None else _link(out.fileno(), target)
+            out.close()
+            Path(name).replace(target)
+            name = None
+            _sync_directory(target.parent)
+        finally:
+            with suppress(OSError):
+                out.close()
+            if name is not None:
+                Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A directory to fill; it becomes ``path`` when the block ends well, and is removed when it does not.
+
+    :param replace: take the place of a directory that is there and not empty. An empty one is always replaced.
+    :raises ToolError: ``output-exists``, ``output-disk-full``, ``output-unwritable``.
+    """
+    with _explained(path):
+        target = Path(os.path.realpath(path))
+        if target.exists() and not (target.is_dir() and (replace or not any(target.iterdir()))):
+            raise ToolError(
+                "output-exists", "the output directory is there and not empty", "name another one, or remove it first"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=_TEMPORARY, suffix=".tmp", dir=target.parent))
+        try:
+            work.chmod(0o777 & ~_umask())
+            yield work
+            old = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.old")
+            if target.exists():
+                target.rename(old)
+            try:
+                work.rename(target)
+            except OSError:
+                if old.exists():
+                    old.rename(target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+            _sync_directory(target.parent)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """The whole file at once; errors as :func:`atomic_writer`."""
+    with atomic_writer(path) as out:
+        out.write(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """The whole file at once, UTF-8, newlines as they are; errors as :func:`atomic_writer`."""
+    write_bytes(path, text.encode("utf-8", "surrogateescape"))
+
+
+def _create(target: Path) -> tuple[int, str | None]:
+    """An open file in the target's directory, and its name if it has one."""
+    if hasattr(os, "O_TMPFILE") and Path(_OPEN_FILES).is_dir():
+        try:
+            return os.open(target.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None
+        except OSError as error:
+            if error.errno not in _NO_TMPFILE or not target.parent.is_dir():
+                raise
+    name = _temporary_name(target)
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), name
+
+
+def _link(handle: int, target: Path) -> str:
+    """Gives a nameless file a name beside the target: a link cannot replace a file, a rename can."""
+    name = _temporary_name(target)
+    directory = os.open(_OPEN_FILES, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # Only with a directory does Python make the call that follows the link.
+        os.link(str(handle), name, src_dir_fd=directory, follow_symlinks=True)
+    finally:
+        os.close(directory)
+    return name
+
+
+def _temporary_name(target: Path) -> str:
+    return str(target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.tmp"))
+
+
+def _sync_directory(path: Path) -> None:
+    """Best effort: not every file system can."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ToolError(
+                "output-disk-full", f"no room left to write {path.name!r}", "free some space; what was there is kept"
+            ) from error
+        reason = error.strerror or type(error).__name__
+        raise ToolError(
+            "output-unwritable",
+            f"{path.name!r} cannot be written: {reason}",
+            "check the directory and its permissions",
+        ) from error
