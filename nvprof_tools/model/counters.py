@@ -1,9 +1,9 @@
 """Kernel counters, normalised: one row a profiled launch, one row a value, and both joined as one table on demand.
 
 Values are in base units whatever the report printed: ns, bytes, hz, and plain counts. What is not measured, not a
-number or without data has no row, never a 0; readers count it in quality items. A counter's time is the time of a *replayed*
-launch under the profiler's clock and cache control. It says nothing about the time of the launch in a trace, so no time
-of this module may be added to or compared with a trace's.
+number or without data has no row, never a 0; readers count it in quality items. A counter's time is that of a
+*replayed* launch under the profiler's clock and cache control. It says nothing about the time of the launch in a trace,
+so no time of this module may be added to or compared with a trace's.
 """
 
 from __future__ import annotations
