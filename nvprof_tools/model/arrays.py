@@ -101,11 +101,20 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.generic]:
     """The values of a fixed-width column, without a copy where it is one chunk; under a null stands anything."""
     array = flat(column)
     if pa.types.is_boolean(array.type):
-        return unpack(array.buffers()[1], array.offset, len(array))
+        return bools(array)
     dtype = np.dtype(array.type.to_pandas_dtype())
     if len(array) == 0 or array.buffers()[1] is None:
         return np.zeros(len(array), dtype)
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+
+
+def bools(column: pa.Array | pa.ChunkedArray) -> Bools:
+    """A boolean column; under a null stands false."""
+    array = flat(column)
+    if len(array) == 0 or array.buffers()[1] is None:
+        return np.zeros(len(array), np.bool_)
+    values = unpack(array.buffers()[1], array.offset, len(array))
+    return values & validity(array) if array.null_count else values
 
 
 def ints(column: pa.Array | pa.ChunkedArray, default: int = 0) -> Ints:

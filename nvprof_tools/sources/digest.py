@@ -25,7 +25,7 @@ def of_file(path: Path) -> str:
 
 
 def of_directory(directory: Path, names: list[str]) -> str:
-    """SHA-256 over the names and digests of these files, hex: the same content under the same names, the same digest."""
+    """SHA-256 over the names and digests of these files, hex."""
     digest = hashlib.sha256()
     for name in sorted(names):
         digest.update(f"{name}\0{of_file(directory / name)}\n".encode())

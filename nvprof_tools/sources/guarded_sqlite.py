@@ -8,11 +8,11 @@ The order of the checks matters and each has a reason:
    file; opened immutable it would show uncommitted rows;
 4. ``mode=ro&immutable=1``: no lock, no write, no look at the journal;
 5. an authorizer that denies by default, before the first statement is compiled;
-6. hard limits, untrusted schema off, cell checks on, no memory map, a deadline on every statement;
-7. ``quick_check``;
-8. only real tables are listed: a view or a virtual table named like a table can cost seconds and gigabytes.
+6. hard limits, untrusted schema off, cell checks on, no memory map, a deadline on every check;
+7. only real tables are listed: a view or a virtual table named like a table can cost seconds and gigabytes;
+8. ``quick_check`` of each table before anything is read of it.
 
-Only a file that passed all of it is handed to the bulk reader, which must find itself on the same file.
+Only tables that passed all of it are handed to the bulk reader, which must find itself on the same file.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,7 +60,10 @@ class RealTable:
 
 
 class GuardedDatabase:
-    """A database that passed every check. ``descriptor`` stays open on the very file that was checked."""
+    """A database that passed the checks of its header and schema; each table is checked before it is first read.
+
+    ``descriptor`` stays open on the very file that was checked. Every thread that reads has its own connection.
+    """
 
     def __init__(self, path: Path, descriptor: int, header: Header, limits: Limits) -> None:
         self.path = path
@@ -67,21 +71,25 @@ class GuardedDatabase:
         self.header = header
         self.limits = limits
         self.size = os.fstat(descriptor).st_size
-        self._deadline = float("inf")
-        self._connection: sqlite3.Connection | None = None
+        self.opening = threading.Lock()
         self.tables: Mapping[str, RealTable] = {}
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._checked: set[str] = set()
 
     def __enter__(self) -> GuardedDatabase:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the connection and the descriptor; twice is fine."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connections and the descriptor; twice is fine. No thread may be reading."""
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -91,61 +99,75 @@ class GuardedDatabase:
         """The file as a read-only, immutable SQLite URI."""
         return f"file:{quote(str(self.path.absolute()))}?mode=ro&immutable=1"
 
-    def open(self) -> None:
-        """Steps 4 to 8."""
-        with translated(self.path), same_file(self):
-            self._connection = sqlite3.connect(self.uri, uri=True, check_same_thread=False, cached_statements=0)
-        with translated(self.path):
-            self._restrict()
-            self._check()
-            self.tables = self._real_tables()
-
     @property
     def connection(self) -> sqlite3.Connection:
-        """The guarded connection."""
-        if self._connection is None:
-            raise SourceError("database-closed", "the database is closed", "open it again")
-        return self._connection
+        """This thread's guarded connection."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            with translated(), same_file(self):
+                found = sqlite3.connect(self.uri, uri=True, check_same_thread=False, cached_statements=0)
+            self._connections.append(found)
+            with translated():
+                self._restrict(found)
+            self._local.connection = found
+        return found
 
-    def _restrict(self) -> None:
-        connection = self.connection
+    def _restrict(self, connection: sqlite3.Connection) -> None:
+        local = self._local
+        local.deadline = float("inf")
         connection.set_authorizer(_authorize)
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.limits.string_bytes)
-        connection.set_progress_handler(lambda: int(time.monotonic() > self._deadline), 10_000)
-        for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
+        connection.set_progress_handler(lambda: int(time.monotonic() > local.deadline), 10_000)
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
 
-    def _check(self) -> None:
-        self._deadline = time.monotonic() + max(self.limits.check_seconds, self.size / BYTES_CHECKED_A_SECOND)
-        found = self.connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found is None or found[0] != "ok":
-            raise SourceError("database-corrupt", "the database is damaged: its structure check failed", REEXPORT)
-
-    def _real_tables(self) -> dict[str, RealTable]:
+    @contextmanager
+    def deadline(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection with what a check may take: more for a larger file, so that honest ones pass."""
         connection = self.connection
-        rows = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = tbl_name LIMIT ?",
-            (self.limits.tables + 1,),
-        ).fetchall()
-        if len(rows) > self.limits.tables:
-            raise SourceError(
-                "limit-tables", f"the database has more than {self.limits.tables:,} tables", "this is no nsys export"
-            )
-        kinds = {row[1]: (row[2], bool(row[4])) for row in connection.execute("PRAGMA main.table_list")}
-        found = {}
-        for (name,) in rows:
-            kind, without_rowid = kinds.get(name, ("table", False))
-            if not isinstance(name, str) or kind != "table" or name.lower().startswith("sqlite_"):
-                continue
-            columns = connection.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
-            plain = tuple(c[1] for c in columns if c[6] == 0)
-            found[name] = RealTable(name, plain, without_rowid)
-        return found
+        self._local.deadline = time.monotonic() + max(self.limits.check_seconds, self.size / BYTES_CHECKED_A_SECOND)
+        try:
+            with translated():
+                yield connection
+        finally:
+            self._local.deadline = float("inf")
+
+    def read_schema(self) -> None:
+        """Find the real tables."""
+        with self.deadline() as connection:
+            rows = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = tbl_name LIMIT ?",
+                (self.limits.tables + 1,),
+            ).fetchall()
+            if len(rows) > self.limits.tables:
+                raise SourceError("limit-tables", f"the database has more than {self.limits.tables:,} tables", REEXPORT)
+            kinds = {row[1]: (row[2], bool(row[4])) for row in connection.execute("PRAGMA main.table_list")}
+            found = {}
+            for (name,) in rows:
+                kind, without_rowid = kinds.get(name, ("table", False))
+                if isinstance(name, str) and kind == "table" and not name.lower().startswith("sqlite_"):
+                    columns = connection.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
+                    found[name] = RealTable(name, tuple(c[1] for c in columns if c[6] == 0), without_rowid)
+            self.tables = found
+
+    def check(self, table: str) -> None:
+        """SQLite's structure check of one table, once; nothing may be read of it before.
+
+        :raises SourceError: it is damaged.
+        """
+        if table in self._checked:
+            return
+        whole = sqlite3.sqlite_version_info < (3, 33)
+        with self.deadline() as connection:
+            found = connection.execute(f"PRAGMA main.quick_check({1 if whole else quoted(table)})").fetchone()
+        if found is None or found[0] != "ok":
+            raise SourceError("database-corrupt", f"table {table} is damaged: its structure check failed", REEXPORT)
+        self._checked.update(self.tables if whole else (table,))
 
     def changed(self) -> bool:
-        """Whether the file was written to or replaced since it was checked."""
+        """Whether the file was written to or replaced since it was opened."""
         try:
             now = self.path.stat()
         except OSError:
@@ -179,7 +201,10 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
-_PRAGMAS = {
+PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
+"""Set on every connection, the bulk reader's too."""
+
+_ALLOWED_PRAGMAS = {
     "trusted_schema", "cell_size_check", "mmap_size", "query_only", "quick_check", "table_xinfo", "table_list",
 }  # fmt: skip
 
@@ -189,13 +214,13 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
         return sqlite3.SQLITE_DENY
     if action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}:
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
+    if action == sqlite3.SQLITE_PRAGMA and first in _ALLOWED_PRAGMAS:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Every way a database can fail becomes one SourceError."""
     try:
         yield
@@ -218,7 +243,9 @@ def _of_sqlite(error: sqlite3.Error) -> SourceError:
     if name in {"SQLITE_AUTH", "SQLITE_AUTH_USER"}:
         return SourceError("database-hostile", "the database wants more than reading tables", REEXPORT)
     if name == "SQLITE_CANTOPEN":
-        return SourceError("file-unreadable", "the database cannot be opened", "check that the file exists and is readable")
+        return SourceError(
+            "file-unreadable", "the database cannot be opened", "check that the file exists and is readable"
+        )
     return SourceError("database-corrupt", f"the database is damaged ({name})", REEXPORT)
 
 
@@ -229,12 +256,15 @@ def same_file(database: GuardedDatabase) -> Iterator[None]:
     Where ``/proc/self/fd`` lists descriptors, a new one on the same inode is looked for; elsewhere the name's inode is
     compared.
     """
-    before = _descriptors(database)
-    yield
-    after = _descriptors(database)
+    with database.opening:
+        before = _descriptors(database)
+        yield
+        after = _descriptors(database)
     moved = database.changed() if after is None or before is None else len(after) <= len(before)
     if moved:
-        raise SourceError("file-changed", "the file changed while it was read", "wait until it is written, then try again")
+        raise SourceError(
+            "file-changed", "the file changed while it was read", "wait until it is written, then try again"
+        )
 
 
 def _descriptors(database: GuardedDatabase) -> set[int] | None:
@@ -306,28 +336,35 @@ def open_guarded(path: Path, limits: Limits) -> GuardedDatabase:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise SourceError("file-unreadable", f"the file cannot be opened: {error.strerror}", "check its name") from error
+        message = f"the file cannot be opened: {error.strerror}"
+        raise SourceError("file-unreadable", message, "check that it exists and is readable") from error
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise SourceError("not-a-file", "the input is not a regular file", "give the path of an export")
-        if status.st_size > limits.file_bytes:
-            raise SourceError("limit-file", f"the file has {status.st_size:,} bytes", f"the cap is {limits.file_bytes:,}")
-        header = read_header(os.pread(descriptor, HEADER_BYTES, 0), status.st_size)
-        beside = _sidecar(path)
-        if beside is not None:
-            raise SourceError(
-                "database-unsafe",
-                f"a non-empty {beside} file lies beside the database: its last write was not finished",
-                "copy both, open the copy once with sqlite3 to finish the write, and use the copy",
-            )
-        database = GuardedDatabase(path, descriptor, header, limits)
+        database = GuardedDatabase(path, descriptor, _vet(path, descriptor, limits), limits)
     except BaseException:
         os.close(descriptor)
         raise
     try:
-        database.open()
+        database.read_schema()
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _vet(path: Path, descriptor: int, limits: Limits) -> Header:
+    """What can be told before SQLite sees the file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise SourceError("not-a-file", "the input is not a regular file", "give the path of an export")
+    if status.st_size > limits.file_bytes:
+        message = f"the file has {status.st_size:,} bytes, more than the {limits.file_bytes:,} allowed"
+        raise SourceError("limit-file", message, "export fewer tables or a shorter time")
+    header = read_header(os.pread(descriptor, HEADER_BYTES, 0), status.st_size)
+    beside = _sidecar(path)
+    if beside is not None:
+        raise SourceError(
+            "database-unsafe",
+            f"a non-empty {beside} file lies beside the database: its last write was not finished",
+            "copy both, open the copy once with sqlite3 to finish the write, and use the copy",
+        )
+    return header

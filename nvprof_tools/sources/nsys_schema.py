@@ -64,7 +64,10 @@ TABLES: Mapping[str, tuple[Wanted, ...]] = {
         *_want("graphNodeId", "demangledName", "shortName", "mangledName", "launchType", "registersPerThread"),
         *_want("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory"),
     ),
-    "CUPTI_ACTIVITY_KIND_MEMCPY": (*_GPU_WORK, *_want("graphNodeId", "bytes", "copyKind", "srcKind", "dstKind", "copyCount")),
+    "CUPTI_ACTIVITY_KIND_MEMCPY": (
+        *_GPU_WORK,
+        *_want("graphNodeId", "bytes", "copyKind", "srcKind", "dstKind", "copyCount"),
+    ),
     "CUPTI_ACTIVITY_KIND_MEMSET": (*_GPU_WORK, *_want("graphNodeId", "bytes", "value", "memKind")),
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (*_GPU_WORK, *_want("graphId", "graphExecId")),
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": (*_GPU_WORK, *_want("syncType")),
@@ -84,16 +87,18 @@ TABLES: Mapping[str, tuple[Wanted, ...]] = {
     ),
     "GPU_METRICS": _need("timestamp", "typeId", "metricId", "value"),
     "TARGET_INFO_GPU_METRICS": (*_need("typeId", "metricId"), *_text("metricName", required=True)),
-    "GENERIC_EVENTS": (*_need("timestamp", "typeId"), *_text("data", required=True)),
-    "GENERIC_EVENT_TYPES": (*_need("typeId", "sourceId"), *_want("nameId")),
-    "GENERIC_EVENT_SOURCES": _need("sourceId", "nameId"),
+    "GENERIC_EVENTS": (*_want("timestamp", "rawTimestamp"), *_need("typeId"), *_text("data", required=True)),
+    "GENERIC_EVENT_TYPES": _need("typeId", "sourceId"),
+    "GENERIC_EVENT_SOURCES": (*_need("sourceId"), *_want("nameId"), *_text("data")),
 }
 """Canonical table → the columns read of it."""
 
 SIGNATURE = ("StringIds", "ANALYSIS_DETAILS", "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV")
 """An export has the first of these and at least one more of these or one of an event table."""
 
-EVENT_TABLES = tuple(name for name in TABLES if name.startswith(("CUPTI_", "NVTX_", "OSRT_", "PROFILER_", "GPU_", "CUDA_")))
+EVENT_TABLES = tuple(
+    name for name in TABLES if name.startswith(("CUPTI_", "NVTX_", "OSRT_", "PROFILER_", "GPU_", "CUDA_"))
+)
 
 _SUFFIX = re.compile(r"_V(\d{1,4})$", re.IGNORECASE)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import Limits
-from nvprof_tools.model.trace import SourceInfo
 from nvprof_tools.sources import digest, nsys_schema
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.sources.bulk_adbc import AdbcReader
@@ -25,15 +24,12 @@ class NsysSqlite:
     def read(self, path: Path, limits: Limits) -> RawTables:
         """See :class:`nvprof_tools.sources.base.Source`."""
         database = open_guarded(path, limits)
-        try:
-            if not nsys_schema.looks_like_export(database.tables):
-                raise SourceError(
-                    "not-an-nsys-export",
-                    "the database has none of the tables of an nsys export",
-                    "make one with: nsys export --type sqlite REPORT.nsys-rep",
-                )
-            source = SourceInfo(self.kind, None, digest.of_descriptor(database.descriptor))
-            return RawTables(source, AdbcReader(database), nsys_schema.resolve(database.tables))
-        except BaseException:
+        if not nsys_schema.looks_like_export(database.tables):
             database.close()
-            raise
+            raise SourceError(
+                "not-an-nsys-export",
+                "the database has none of the tables of an nsys export",
+                "make one with: nsys export --type sqlite REPORT.nsys-rep",
+            )
+        names = nsys_schema.resolve(database.tables)
+        return RawTables(self.kind, AdbcReader(database), names, lambda: digest.of_descriptor(database.descriptor))

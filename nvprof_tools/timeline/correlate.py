@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from nvprof_tools.model.arrays import Bools, Ints
-from nvprof_tools.timeline.ids import Codes
 
 LARGEST = 1 << 40
 """Correlation ids are 32 bits; anything far beyond is damage and joins nothing."""
@@ -13,7 +13,7 @@ LARGEST = 1 << 40
 DENSE_FACTOR = 8
 
 
-def _keys(process: Codes, correlation: Ints, given: Bools) -> tuple[Ints, Bools]:
+def _keys(process: npt.NDArray[np.integer], correlation: Ints, given: Bools) -> tuple[Ints, Bools]:
     fine = given & (correlation > 0) & (correlation < LARGEST) & (process >= 0)
     return process.astype(np.int64) * LARGEST + np.where(fine, correlation, 0), fine
 
@@ -24,7 +24,7 @@ class CallIndex:
     :param process: process of each call, in the rows' final order.
     """
 
-    def __init__(self, process: Codes, correlation: Ints, given: Bools) -> None:
+    def __init__(self, process: npt.NDArray[np.integer], correlation: Ints, given: Bools) -> None:
         keys, fine = _keys(process, correlation, given)
         rows = np.flatnonzero(fine)
         keys = keys[rows]
@@ -35,7 +35,7 @@ class CallIndex:
         self.ambiguous = int(len(keys) - np.count_nonzero(first))
         self._keys, self._rows = keys[first], rows[first]
 
-    def find(self, process: Codes, correlation: Ints, given: Bools) -> tuple[Ints, Bools]:
+    def find(self, process: npt.NDArray[np.integer], correlation: Ints, given: Bools) -> tuple[Ints, Bools]:
         """Row of the causing call, and whether there is one."""
         keys, fine = _keys(process, correlation, given)
         if len(self._keys) == 0:

@@ -18,18 +18,24 @@ from nvprof_tools.timeline.rows import Account, SessionClock
 _LOSS = (
     (
         "events-lost",
-        re.compile(r"not all .*events might have been collected|events may be missing|dropped|wrong event order", re.IGNORECASE),
+        re.compile(
+            r"not all .*events might have been collected|events may be missing|dropped|wrong event order", re.IGNORECASE
+        ),
         "end the program before the capture ends, or capture a shorter stretch",
     ),
     ("trace-truncated", re.compile(r"reached the size limit", re.IGNORECASE), "capture a shorter stretch"),
 )
-_HARMLESS = re.compile(r"no \w+ events collected|might have not been started correctly", re.IGNORECASE)
-"""Said once for every helper process that uses no GPU."""
+_HARMLESS = re.compile(
+    r"no [\w ]+ events collected|might have not been started correctly|scheduling information is absent", re.IGNORECASE
+)
+"""Said once for every helper process that uses no GPU, and of every capture without context switches."""
 
 MAX_TEXT = 300
 
 
-def diagnostics(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> tuple[Draft, list[QualityItem]]:
+def diagnostics(
+    table: pa.Table, clock: SessionClock, ids: Identities, account: Account
+) -> tuple[Draft, list[QualityItem]]:
     """DIAGNOSTIC_EVENT. Times may lie past the capture's end; an unusable one is null."""
     account.read += table.num_rows
     times, fine = clock.apply(ints(table["timestamp"]))
@@ -47,7 +53,9 @@ def diagnostics(table: pa.Table, clock: SessionClock, ids: Identities, account: 
         "text": strings(words),
         "process": from_numpy(np.array(process, np.int32), np.array(known, np.bool_)),
     }
-    return draft, [item for level, text in zip(severity, words, strict=True) if (item := _item(level, text)) is not None]
+    return draft, [
+        item for level, text in zip(severity, words, strict=True) if (item := _item(level, text)) is not None
+    ]
 
 
 def _one_line(text: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from nvprof_tools.model.arrays import Ints, from_numpy, ints, strings, validity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.host_calls import Draft, correlation
-from nvprof_tools.timeline.ids import Codes, Identities, factorise
+from nvprof_tools.timeline.ids import Codes, Identities, distinct, factorise
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
 from nvprof_tools.timeline.words import Words, canonical, with_default
 
@@ -110,17 +110,40 @@ def graphs(table: pa.Table, clock: SessionClock, ids: Identities, account: Accou
     }
 
 
-def syncs(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:
-    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION."""
+def syncs(table: pa.Table, clock: SessionClock, ids: Identities, account: Account, work: Iterable[Draft]) -> Draft:
+    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
+
+    :param work: kernels and copies: their context tells a wait's device, which the wait's own row has wrong at times.
+    """
     account.read += table.num_rows
     table, start, end = keep_intervals(table, clock, account)
+    process = ids.process_codes(table["globalPid"])
+    context = ints(table["contextId"])
     stream = ints(table["streamId"])
     none = ~validity(table["streamId"]) | np.isin(stream, (nsys_schema.NO_STREAM, -1))
     return {
-        **_work(table, start, end, ids),
+        "start_ns": from_numpy(start),
+        "end_ns": from_numpy(end),
+        "process": from_numpy(process),
+        "device": from_numpy(_device_of_context(process, context, ints(table["deviceId"]), ids, work)),
+        "context": from_numpy(context),
+        "correlation_id": correlation(table),
         "stream": from_numpy(np.where(none, 0, stream), ~none),
         "kind": _enum(table, "syncType", nsys_schema.SYNC_KINDS, "unknown"),
     }
+
+
+def _device_of_context(process: Codes, context: Ints, ordinal: Ints, ids: Identities, work: Iterable[Draft]) -> Codes:
+    known: dict[tuple[int, ...], int] = {}
+    for draft in work:
+        _, combos = distinct(draft["process"], draft["context"], draft["device"])
+        known.update(((p, c), d) for p, c, d in combos)
+    codes, pairs = distinct(from_numpy(process), from_numpy(context))
+    found = np.array([known.get(pair, -1) for pair in pairs] or [0], np.int32)[codes]
+    lost = found < 0
+    if lost.any():
+        found[lost] = ids.device_codes(process[lost], ordinal[lost])
+    return found
 
 
 __all__ = ["Codes", "copies", "graphs", "kernels", "memsets", "syncs"]

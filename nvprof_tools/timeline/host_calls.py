@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nvprof_tools.model.arrays import Bools, from_numpy, ints, to_numpy, validity
+from nvprof_tools.model.arrays import Bools, Ints, bools, from_numpy, ints, validity
 from nvprof_tools.sources import nsys_schema
-from nvprof_tools.timeline.ids import Codes, Identities
+from nvprof_tools.timeline.correlate import CallIndex
+from nvprof_tools.timeline.ids import PROCESS_BITS, Codes, Identities
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
 from nvprof_tools.timeline.words import Words, canonical, with_default
 
@@ -35,7 +36,7 @@ def api_calls(table: pa.Table, clock: SessionClock, words: Words, ids: Identitie
     account.read += table.num_rows
     kind, given = ints(table["eventClass"]), validity(table["globalTid"])
     account.set_aside("rows-without-thread", int(np.count_nonzero(~given)))
-    repeat = given & (kind == nsys_schema.CLASS_BACKTRACE) & _repeats(table, kind, ids)
+    repeat = given & _repeats(table, kind)
     account.set_aside("rows-duplicate", int(np.count_nonzero(repeat)))
     table, start, end = keep_intervals(table, clock, account, given & ~repeat)
     process, thread = ids.thread_codes(table["globalTid"])
@@ -52,17 +53,16 @@ def api_calls(table: pa.Table, clock: SessionClock, words: Words, ids: Identitie
     }
 
 
-def _repeats(table: pa.Table, kind: np.ndarray, ids: Identities) -> Bools:
+def _repeats(table: pa.Table, kind: Ints) -> Bools:
     """Backtrace rows whose call also has a row of its own class; a backtrace alone stays the call's only row."""
-    rows = np.flatnonzero(kind == nsys_schema.CLASS_BACKTRACE)
-    found = np.zeros(table.num_rows, np.bool_)
-    if len(rows) == 0:
-        return found
-    tid, number = ints(table["globalTid"]), ints(table["correlationId"])
-    own = np.flatnonzero(kind != nsys_schema.CLASS_BACKTRACE)
-    keyed = np.rec.fromarrays([tid >> 24, number])
-    found[rows] = np.isin(keyed[rows], keyed[own]) & (number[rows] != 0)
-    return found
+    backtrace: Bools = kind == nsys_schema.CLASS_BACKTRACE
+    if not backtrace.any():
+        return backtrace
+    process = Identities().process_codes(from_numpy((ints(table["globalTid"]) >> PROCESS_BITS) << PROCESS_BITS))
+    number, given = ints(table["correlationId"]), validity(table["correlationId"])
+    _, found = CallIndex(process, number, given & ~backtrace).find(process, number, given)
+    repeated: Bools = backtrace & found
+    return repeated
 
 
 def os_calls(table: pa.Table, clock: SessionClock, words: Words, ids: Identities, account: Account) -> Draft:
@@ -104,7 +104,7 @@ def profiler_overhead(table: pa.Table, clock: SessionClock, words: Words, ids: I
 def _is_profiler(table: pa.Table, codes: Codes, words: pa.Array) -> Bools:
     """By the row's type where it has one that says, else by its name: all but CUDA's own costs are the profiler's."""
     cost = pc.match_substring_regex(words, nsys_schema.CUDA_COST_NAME.pattern, ignore_case=True)
-    named = ~to_numpy(cost)[np.maximum(codes, 0)] if len(words) else np.ones(len(codes), np.bool_)
+    named = ~bools(cost)[np.maximum(codes, 0)] if len(words) else np.ones(len(codes), np.bool_)
     kind = np.where(validity(table["overheadType"]), ints(table["overheadType"]), -1)
     return np.where(
         np.isin(kind, nsys_schema.PROFILER_TYPES), True, np.where(np.isin(kind, nsys_schema.CUDA_TYPES), False, named)

@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nvprof_tools.errors import SourceError
 from nvprof_tools.model.arrays import Bools, Ints, flat, from_numpy, ints, to_numpy, validity
 
 PROCESS_BITS = 24
 PROCESS_MASK = (1 << 24) - 1
 UNKNOWN_PROCESS = 0
+MOST_IDENTIFIERS = 200_000
+"""No capture has more threads, processes or devices; a file that says so is damaged."""
 
 Codes = npt.NDArray[np.int32]
 
@@ -28,6 +31,34 @@ def factorise(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     return codes, encoded.dictionary
 
 
+def combine(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer], width: int) -> tuple[Codes, Ints]:
+    """Codes of the pairs that occur, and the pairs as ``first * width + second`` in order of their values.
+
+    :param width: above every ``second``.
+    """
+    key = first.astype(np.int64) * width + second
+    span = int(key.max()) + 1 if len(key) else 0
+    if span > max(4 * len(key), 1 << 16):
+        pairs, codes = np.unique(key, return_inverse=True)
+        return codes.astype(np.int32), pairs
+    pairs = np.flatnonzero(np.bincount(key, minlength=span))
+    table = np.zeros(max(span, 1), np.int32)
+    table[pairs] = np.arange(len(pairs), dtype=np.int32)
+    return table[key], pairs
+
+
+def distinct(*columns: pa.Array) -> tuple[Codes, list[tuple[int, ...]]]:
+    """Codes of the distinct combinations of integer columns, and those combinations; a null counts as 0."""
+    codes = np.zeros(len(columns[0]), np.int32)
+    combos: list[tuple[int, ...]] = [()]
+    for column in columns:
+        part, found = factorise(from_numpy(ints(column)))
+        values = ints(found).tolist()
+        codes, pairs = combine(codes, part, max(len(values), 1))
+        combos = [(*combos[k // len(values)], values[k % len(values)]) for k in pairs.tolist()]
+    return codes, combos
+
+
 class Interned:
     """Distinct keys with codes in order of appearance, and their final numbers in sorted order."""
 
@@ -36,6 +67,9 @@ class Interned:
 
     def code(self, key: tuple[int, ...]) -> int:
         """The provisional code of a key."""
+        if len(self.codes) >= MOST_IDENTIFIERS and key not in self.codes:
+            message = f"the capture names more than {MOST_IDENTIFIERS:,} threads, processes or devices"
+            raise SourceError("limit-identifiers", message, "the export is damaged: export the report again")
         return self.codes.setdefault(key, len(self.codes))
 
     def ordered(self) -> list[tuple[int, ...]]:
@@ -98,11 +132,9 @@ class Identities:
         """Provisional device codes of CUDA ordinals within processes."""
         codes, distinct = factorise(from_numpy(ordinal))
         values = ints(distinct).tolist()
-        pair = process.astype(np.int64) * max(len(values), 1) + codes
-        found = np.zeros(max(len(self.processes.codes), 1) * max(len(values), 1), np.int32)
-        for key in np.flatnonzero(np.bincount(pair, minlength=len(found))).tolist():
-            found[key] = self.devices.code((key // len(values), values[key % len(values)]))
-        return found[pair]
+        pair, pairs = combine(process, codes, max(len(values), 1))
+        found = [self.devices.code((key // len(values), values[key % len(values)])) for key in pairs.tolist()]
+        return np.array(found or [0], np.int32)[pair]
 
     def sampled_device_codes(self, physical: Ints) -> Codes:
         """Provisional device codes of physical GPU numbers."""

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
-from nvprof_tools.model.arrays import from_numpy, ints, to_numpy, validity
+from nvprof_tools.model.arrays import from_numpy, ints, validity
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
-from nvprof_tools.model.tables import SPECS, TABLES, TableSpec
-from nvprof_tools.model.trace import SourceInfo, Trace
+from nvprof_tools.model.tables import SPECS
+from nvprof_tools.model.trace import Session, SourceInfo, Trace
 from nvprof_tools.sources import registry
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.timeline import gpu_work, host_calls, samples
@@ -22,13 +22,24 @@ from nvprof_tools.timeline.diagnostics import diagnostics
 from nvprof_tools.timeline.embedded_log import embedded_log
 from nvprof_tools.timeline.host_calls import Draft
 from nvprof_tools.timeline.ids import Identities
+from nvprof_tools.timeline.json_metrics import generic_metrics
 from nvprof_tools.timeline.nvtx_ranges import nvtx_events
+from nvprof_tools.timeline.plausible import before_call, clip_overlong, unseen_graphs
 from nvprof_tools.timeline.rows import Account, SessionClock, conform
 from nvprof_tools.timeline.session import Metadata, read_metadata
 from nvprof_tools.timeline.threads import Numbering, number
-from nvprof_tools.timeline.words import Words
+from nvprof_tools.timeline.words import Words, canonical
 
 _CODED = {"process": "process", "thread": "thread", "end_thread": "thread", "device": "device"}
+READ_ORDER = (
+    "META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", "ANALYSIS_DETAILS",
+    "TARGET_INFO_SESSION_START_TIME", "StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "PROFILER_OVERHEAD",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS", "NVTX_EVENTS", "GPU_METRICS",
+)  # fmt: skip
+"""The order normalising asks for tables in, so that they can be read ahead."""
+
 _CUDA_TABLES = ("kernels", "copies", "memsets", "syncs")
 
 
@@ -65,6 +76,9 @@ class _Work:
     def account(self, name: str) -> Account:
         return self.accounts.setdefault(name, Account(name))
 
+    def gpu_drafts(self) -> list[Draft]:
+        return [self.drafts[name] for name in ("kernels", "copies", "memsets") if name in self.drafts]
+
     def add(self, name: str, table: str, make: Callable[[pa.Table, Account], Draft]) -> None:
         """Make a draft of a table where the export has it; a second draft of the same name is appended."""
         rows = self.raw.read(table)
@@ -76,22 +90,31 @@ class _Work:
 
 
 def _joined(first: Draft, second: Draft) -> Draft:
-    both = pa.concat_tables(
-        [pa.Table.from_arrays(list(d.values()), names=list(d)) for d in (first, second)]
-    ).unify_dictionaries()
-    return {name: both[name].combine_chunks() for name in first}
+    return {name: _appended(first[name], second[name]) for name in first}
+
+
+def _appended(first: pa.Array, second: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(first.type):
+        return pa.concat_arrays([first, second])
+    words = pa.concat_arrays([first.dictionary, second.dictionary])
+    moved = np.where(validity(second), ints(second.indices) + len(first.dictionary), -1)
+    codes = np.concatenate([np.where(validity(first), ints(first.indices), -1), moved])
+    return canonical(codes.astype(np.int32), words)
 
 
 def normalise(raw: RawTables, limits: Limits = DEFAULT_LIMITS) -> Trace:
     """Bring an export's tables onto one clock."""
+    raw.read_ahead(READ_ORDER)
     work = _Work(raw, limits, read_metadata(raw), Words(raw.strings))
     _read_host(work)
     _read_gpu(work)
+    work.quality.extend(clip_overlong(work.drafts))
     _read_nvtx(work)
     _read_samples(work)
     numbering = number(raw, work.words, work.ids, work.nvtx_names)
     tables, quality = _finish(work, numbering)
-    measured = _measured(work, tables)
+    launches, unseen = unseen_graphs(tables)
+    measured = _measured(work, tables, launches)
     facts = work.metadata.session.facts
     log = embedded_log(raw, work.words)
     items = [
@@ -99,10 +122,13 @@ def normalise(raw: RawTables, limits: Limits = DEFAULT_LIMITS) -> Trace:
         *work.metadata.quality,
         *work.quality,
         *quality,
+        *unseen,
+        *before_call(tables),
+        *_silent(measured),
         *numbering.quality,
         *(item for account in work.accounts.values() for item in account.quality()),
     ]
-    source = SourceInfo(raw.source.kind, facts.get("nsys_version"), raw.source.sha256, facts.get("schema_version"))
+    source = SourceInfo(raw.kind, facts.get("nsys_version"), raw.sha256(), facts.get("schema_version"))
     return Trace(source, _session(work, tables), tables, measured, ordered(items), log)
 
 
@@ -121,7 +147,7 @@ def _read_gpu(work: _Work) -> None:
     work.add("copies", f"{kind}MEMCPY", lambda t, a: gpu_work.copies(t, clock, ids, a))
     work.add("memsets", f"{kind}MEMSET", lambda t, a: gpu_work.memsets(t, clock, ids, a))
     work.add("graphs", f"{kind}GRAPH_TRACE", lambda t, a: gpu_work.graphs(t, clock, ids, a))
-    work.add("syncs", f"{kind}SYNCHRONIZATION", lambda t, a: gpu_work.syncs(t, clock, ids, a))
+    work.add("syncs", f"{kind}SYNCHRONIZATION", lambda t, a: gpu_work.syncs(t, clock, ids, a, work.gpu_drafts()))
     work.add("memory_events", "CUDA_GPU_MEMORY_USAGE_EVENTS", lambda t, a: samples.memory_events(t, clock, ids, a))
 
 
@@ -146,9 +172,7 @@ def _read_samples(work: _Work) -> None:
         return draft
 
     def generic(table: pa.Table, account: Account) -> Draft:
-        types, sources = raw.read("GENERIC_EVENT_TYPES"), raw.read("GENERIC_EVENT_SOURCES")
-        depth = work.limits.json_depth
-        draft, items = samples.generic_metrics(table, types, sources, work.words, clock, ids, account, depth)
+        draft, items = generic_metrics(table, raw, work.words, clock, ids, account, work.limits.json_depth)
         work.quality.extend(items)
         return draft
 
@@ -188,7 +212,7 @@ def _finish(work: _Work, numbering: Numbering) -> tuple[dict[str, pa.Table], lis
         if spec.name == "api_calls":
             calls = tables["api_calls"]
             given = validity(calls["correlation_id"])
-            index = CallIndex(to_numpy(calls["process"]), ints(calls["correlation_id"]), given)
+            index = CallIndex(ints(calls["process"]), ints(calls["correlation_id"]), given)
             quality.extend(_ambiguous(index))
     quality.extend(_unlaunched(tables))
     return tables, quality
@@ -199,7 +223,7 @@ def _calls(index: CallIndex | None, draft: Mapping[str, pa.Array]) -> pa.Array:
     if index is None:
         return from_numpy(np.zeros(rows, np.int64), np.zeros(rows, np.bool_))
     given = validity(draft["correlation_id"])
-    row, found = index.find(to_numpy(draft["process"]), ints(draft["correlation_id"]), given)
+    row, found = index.find(ints(draft["process"]), ints(draft["correlation_id"]), given)
     return from_numpy(row, found)
 
 
@@ -219,22 +243,33 @@ def _unlaunched(tables: Mapping[str, pa.Table]) -> list[QualityItem]:
     return [QualityItem("kernels-unlaunched", Severity.NOTICE, lost, message)]
 
 
-def _measured(work: _Work, tables: Mapping[str, pa.Table]) -> frozenset[str]:
-    """Tables with rows; and, once CUDA was traced, every kind of GPU work: no row of one then means none ran."""
+def _measured(work: _Work, tables: Mapping[str, pa.Table], graph_launches: int) -> frozenset[str]:
+    """Tables with rows, and those of which none can only mean that none happened, since the capture looked."""
     found = {name for name, table in tables.items() if table.num_rows}
+    facts = work.metadata.session.facts
     if "api_calls" in found:
         found.update(_CUDA_TABLES)
+        if graph_launches == 0:
+            found.add("graphs")
+        if facts.get("gpu_memory_usage") == "true":
+            found.add("memory_events")
     if "OSRuntime" in work.metadata.traced and found & {"api_calls", "nvtx_ranges"}:
         found.add("os_calls")
+    if found & {"nvtx_ranges", "nvtx_marks"}:
+        found.update(("nvtx_ranges", "nvtx_marks"))
     return frozenset(found)
 
 
-def _session(work: _Work, tables: Mapping[str, pa.Table]):  # type: ignore[no-untyped-def]
+def _silent(measured: frozenset[str]) -> list[QualityItem]:
+    if measured & {"api_calls", "kernels", "copies", "memsets", "graphs"}:
+        return []
+    message = "the capture holds no CUDA activity: whatever the GPU did was not measured"
+    return [QualityItem("cuda-not-measured", Severity.NOTICE, 1, message, "capture with --trace=cuda,nvtx,osrt")]
+
+
+def _session(work: _Work, tables: Mapping[str, pa.Table]) -> Session:
     session = work.metadata.session
     if session.end_ns is not None:
         return session
     ends = [int(ints(t["end_ns"]).max()) for t in tables.values() if "end_ns" in t.column_names and t.num_rows]
     return replace(session, end_ns=max(ends)) if ends else session
-
-
-__all__ = ["TABLES", "TableSpec", "load_trace", "normalise"]

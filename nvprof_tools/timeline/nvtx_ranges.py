@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from nvprof_tools.model.arrays import Bools, Ints, flat, from_numpy, ints, strings, validity
+from nvprof_tools.model.arrays import Bools, Ints, bools, flat, from_numpy, ints, strings, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.host_calls import Draft
-from nvprof_tools.timeline.ids import Codes, Identities, factorise
+from nvprof_tools.timeline.ids import Codes, Identities, distinct, factorise
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants, keep_intervals, select
 from nvprof_tools.timeline.words import Words, canonical, with_default
 
@@ -42,7 +42,9 @@ def nvtx_events(
     ranged, mark = push_pop | start_end, kind == nsys_schema.NVTX_MARK
     account.set_aside("rows-not-events", int(np.count_nonzero(~ranged & ~mark)))
     account.set_aside("rows-without-thread", int(np.count_nonzero((ranged | mark) & ~given)))
-    meta = select(table, given & np.isin(kind, (nsys_schema.NVTX_DOMAIN, nsys_schema.NVTX_CATEGORY, nsys_schema.NVTX_THREAD)))
+    meta = select(
+        table, given & np.isin(kind, (nsys_schema.NVTX_DOMAIN, nsys_schema.NVTX_CATEGORY, nsys_schema.NVTX_THREAD))
+    )
     labels = _Labels(meta, words, ids)
     ranges = _ranges(table, ranged & given, clock, words, ids, account, last_ns, labels)
     marks, times = keep_instants(table, "start", clock, account, mark & given)
@@ -66,10 +68,10 @@ def nvtx_events(
                 Severity.DATA_LOSS,
                 1,
                 "NVTX domains were created but no range was recorded",
-                "nsys up to 2023.4 loses the ranges of the Python package nvtx 0.2.12 and later: use 0.2.11 or a newer nsys",
+                "nsys up to 2023.4 loses ranges of the Python package nvtx from 0.2.12 on: use 0.2.11 or a newer nsys",
             )
         )
-    still_open = int(np.count_nonzero(_bits(ranges["open"])))
+    still_open = int(np.count_nonzero(bools(ranges["open"])))
     if still_open:
         result.quality.append(
             QualityItem(
@@ -81,12 +83,6 @@ def nvtx_events(
             )
         )
     return result
-
-
-def _bits(array: pa.Array) -> Bools:
-    from nvprof_tools.model.arrays import to_numpy
-
-    return to_numpy(array)
 
 
 def _ranges(
@@ -109,7 +105,7 @@ def _ranges(
     kept, start, end = keep_intervals(flagged, clock, account, wanted)
     process, thread = ids.thread_codes(kept["globalTid"])
     _, end_thread = ids.thread_codes(kept["endGlobalTid"])
-    opened = _bits(kept["unclosed"]) if kept.num_rows else np.zeros(0, np.bool_)
+    opened = bools(kept["unclosed"])
     return {
         "start_ns": from_numpy(start),
         "end_ns": from_numpy(end),
@@ -178,30 +174,14 @@ class _Labels:
     def of(self, table: pa.Table, process: Codes) -> Draft:
         """``domain`` and ``category`` columns."""
         machine = from_numpy(ints(table["globalTid"]) >> 24)
-        domain, keys = _combine(machine, flat(table["domainId"]))
-        category, triples = _combine(machine, flat(table["domainId"]), flat(table["category"]))
+        domain, keys = distinct(machine, flat(table["domainId"]))
+        category, triples = distinct(machine, flat(table["domainId"]), flat(table["category"]))
         domains = [self.domains.get((k[0], k[1]), "" if k[1] == 0 else f"domain {k[1]}") for k in keys]
         labels = [self.categories.get((k[0], k[1], k[2]), str(k[2])) for k in triples]
         none = np.array([k[2] == 0 for k in triples], np.bool_)
         if len(none):
             category = np.where(none[category], np.int32(-1), category).astype(np.int32)
         return {"domain": canonical(domain, strings(domains)), "category": canonical(category, strings(labels))}
-
-
-def _combine(*columns: pa.Array) -> tuple[Codes, list[tuple[int, ...]]]:
-    """Codes of the distinct combinations of integer columns, and those combinations; a null counts as 0."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    combos: list[tuple[int, ...]] = [()]
-    for column in columns:
-        part, distinct = factorise(from_numpy(ints(column)))
-        values = ints(distinct).tolist()
-        key = codes * max(len(values), 1) + part
-        present = np.flatnonzero(np.bincount(key, minlength=1))
-        renumber = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
-        renumber[present] = np.arange(len(present))
-        combos = [(*combos[k // len(values)], values[k % len(values)]) for k in present.tolist()] if len(key) else []
-        codes = renumber[key]
-    return codes.astype(np.int32), combos
 
 
 def _thread_names(meta: pa.Table, words: Words) -> list[tuple[int, int, str]]:

@@ -37,6 +37,10 @@ REASONS: Mapping[str, tuple[Severity, str, str]] = {
 """Every way a row can be lost or changed: how grave it is, and what is said of it."""
 
 
+SAMPLED = ("gpu_metrics",)
+"""Tables that go on past the capture's end as a matter of course."""
+
+
 @dataclass
 class Account:
     """What became of the rows of one table: ``read == kept + sum(aside)``."""
@@ -72,6 +76,8 @@ class Account:
         for reason, rows in (*sorted(self.aside.items()), ("rows-clipped", self.clipped)):
             if rows:
                 severity, what, hint = REASONS[reason]
+                if reason == "rows-past-capture" and self.table in SAMPLED:
+                    severity = Severity.INFO
                 items.append(QualityItem(reason, severity, rows, f"{self.table}: {rows:,} rows {what}", hint))
         return items
 
@@ -104,9 +110,11 @@ def keep_intervals(
     :param also: rows already set aside by the caller where false (counted by the caller).
     """
     raw_start, raw_end = ints(table["start"]), ints(table["end"])
-    given = validity(table["start"]) & validity(table["end"]) & ~((raw_start == 0) & (raw_end == 0))
     start, fine_start = clock.apply(raw_start)
     end, fine_end = clock.apply(raw_end)
+    # Both zero is the profiler's word for "not collected", before or after its own shift of all times.
+    zero = ((raw_start == 0) & (raw_end == 0)) | ((start == 0) & (end == 0))
+    given = validity(table["start"]) & validity(table["end"]) & ~zero
     keep = np.ones(len(start), np.bool_) if also is None else also.copy()
     keep = _drop(keep, given, "rows-without-time", account)
     keep = _drop(keep, fine_start & fine_end, "rows-time-out-of-range", account)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 
@@ -14,8 +11,8 @@ from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.gpu_work import _enum
 from nvprof_tools.timeline.host_calls import Draft, correlation
 from nvprof_tools.timeline.ids import Identities, factorise
-from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants, select
-from nvprof_tools.timeline.words import Words, canonical
+from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants
+from nvprof_tools.timeline.words import canonical
 
 GPU_OF_TYPE = 0xFF
 """The lowest byte of a metric's type id is the number of the physical GPU."""
@@ -73,79 +70,6 @@ def _values(raw: Ints, codes: np.ndarray, words: list[str], given: np.ndarray) -
         "",
     )
     return from_numpy(value, given & ~(negative & percent)), [item]
-
-
-def generic_metrics(
-    events: pa.Table,
-    types: pa.Table | None,
-    sources: pa.Table | None,
-    words: Words,
-    clock: SessionClock,
-    ids: Identities,
-    account: Account,
-    depth: int,
-) -> tuple[Draft, list[QualityItem]]:
-    """GPU metrics of nsys up to 2022: one JSON object a sample in GENERIC_EVENTS."""
-    sampled = _metric_types(types, sources, words)
-    wanted = np.isin(ints(events["typeId"]), np.array(sorted(sampled), np.int64))
-    events = select(events, wanted)
-    account.read += events.num_rows
-    events, times = keep_instants(events, "timestamp", clock, account)
-    devices = ints(events["typeId"]) & GPU_OF_TYPE
-    at: list[int] = []
-    name: list[int] = []
-    value: list[float] = []
-    words_seen: dict[str, int] = {}
-    broken = 0
-    for row, text in enumerate(flat(events["data"]).to_pylist()):
-        members = list(_members(text, depth))
-        broken += not members
-        for key, number in members:
-            at.append(row)
-            name.append(words_seen.setdefault(key, len(words_seen)))
-            value.append(number)
-    rows = np.array(at, np.int64)
-    items = []
-    if broken:
-        items.append(
-            QualityItem("metric-json-unreadable", Severity.DATA_LOSS, broken, f"{broken:,} GPU metric samples are not readable JSON")
-        )
-    return {
-        "time_ns": from_numpy(times[rows]),
-        "device": from_numpy(ids.sampled_device_codes(devices[rows])),
-        "metric": canonical(np.array(name, np.int32), strings(words_seen)),
-        "value": from_numpy(np.array(value, np.float64)),
-    }, items
-
-
-def _metric_types(types: pa.Table | None, sources: pa.Table | None, words: Words) -> set[int]:
-    if types is None or sources is None:
-        return set()
-    gpu = {
-        source
-        for source, name in zip(ints(sources["sourceId"]).tolist(), ints(sources["nameId"]).tolist(), strict=True)
-        if "gpumetrics" in (words.text(name) or "").replace(" ", "").lower()
-    }
-    pairs = zip(ints(types["typeId"]).tolist(), ints(types["sourceId"]).tolist(), strict=True)
-    return {kind for kind, source in pairs if source in gpu}
-
-
-def _members(text: str | None, depth: int) -> Iterable[tuple[str, float]]:
-    """Numbers of one JSON object; they may be written as strings."""
-    if text is None or text.count("[") + text.count("{") > depth:
-        return
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(parsed, dict):
-        return
-    for key, number in parsed.items():
-        if isinstance(number, str | int | float) and not isinstance(number, bool):
-            try:
-                yield str(key), float(number)
-            except ValueError:
-                continue
 
 
 def memory_events(table: pa.Table, clock: SessionClock, ids: Identities, account: Account) -> Draft:

@@ -64,7 +64,13 @@ def read_metadata(raw: RawTables) -> Metadata:
     end = duration if duration is not None and 0 < duration < FAR else None
     if end is None:
         quality.append(
-            QualityItem("capture-end-unknown", Severity.NOTICE, 1, "the capture's end is not recorded: its last event stands in", "")
+            QualityItem(
+                "capture-end-unknown",
+                Severity.NOTICE,
+                1,
+                "the capture's end is not recorded: its last event stands in",
+                "",
+            )
         )
     if epoch is None:
         quality.append(
