@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,9 +72,9 @@ def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
                 "output-exists", "the output directory is there and not empty", "name another one, or remove it first"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=_TEMPORARY, suffix=".tmp", dir=target.parent))
+        work = Path(_temporary_name(target))
+        work.mkdir()
         try:
-            work.chmod(0o777 & ~_umask())
             yield work
             old = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.old")
             if target.exists():
@@ -139,12 +138,6 @@ def _sync_directory(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextmanager

@@ -107,6 +107,8 @@ class StageRule:
     launch: Launch | None = None
     before: str | None = None
     after: str | None = None
+    text: str = ""
+    """``kernels`` as the file writes it."""
 
     def matches(self, name: str, signature: str | None, cooperative: bool | None) -> bool:
         """Whether a kernel fits, leaving aside ``before`` and ``after``. What is not known (null) does not fit a

@@ -38,6 +38,11 @@ def load_pipeline(name_or_path: str) -> Pipeline:
     return pipeline_from_dict(_parse(_read(path)), default_api(), builtin=False)
 
 
+def builtin_source(name: str) -> str | None:
+    """The text of a built-in pipeline file; null for another name."""
+    return _resource(f"{name}.toml") if name in BUILTIN_NAMES else None
+
+
 def default_api() -> dict[str, tuple[str, ...]]:
     """Category → name patterns that every pipeline starts from."""
     table = tomllib.loads(_resource("api_calls.toml"))

@@ -134,6 +134,7 @@ def _stages(tables: Iterable[_Table]) -> tuple[StageRule, ...]:
             launch=cast("Launch | None", table.choice("launch", ("cooperative", "regular"), None)),
             before=table.string("before", None),
             after=table.string("after", None),
+            text=", ".join(table.strings("kernels", ())),
         )
         table.done()
         rules.append(rule)
