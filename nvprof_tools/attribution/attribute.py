@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nvprof_tools.attribution import (
+    activities,
     device_rows,
     device_view,
     driver_locks,
@@ -33,7 +34,8 @@ from nvprof_tools.model.attribution import Attribution, Clock, Inputs, Partition
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, LogRun, Trace
-from nvprof_tools.timeline.intervals import EMPTY, union
+from nvprof_tools.timeline.columns import ints
+from nvprof_tools.timeline.intervals import EMPTY, Ints, union
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def attribute(
     """The whole answer for one trace.
 
     :param pipelines: candidates; the one with the most sections the log explains is taken, of equals the one that
-        knows the most ranges, then kernels, then the first.
+        knows the most ranges, then kernels, then the last.
     :param run: the log's run by its index; null: the one that fits.
     :raises AlignmentError: trace, log and window do not go together.
     :raises UsageError: a run or device that does not exist.
@@ -114,15 +116,24 @@ def _assemble(
         for d in devices
     ]
     on_devices = device_view.view(bounds, work, charges, parts, _background(found))
-    shown = [d for d in devices if options.device in (None, d)]
+    shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
     partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
     partitions = [p for p in partitions if _asked_for(p, options)]
     rungs, views = device_rows.rows(trace, shown, found, work, on_devices, of_section, span, pipeline)
+    basis = figures.Basis(
+        evidence,
+        found.owners,
+        found.waits,
+        len(found.inferred),
+        locked,
+        np.isin(np.arange(len(sections)), [p.section for p in partitions if p.section is not None]),
+    )
     totals = {c: sum(p.categories.get(c, 0) for p in partitions) for c in CATEGORIES}
     idle = {c: sum(v.categories.get(c, 0) for v in views) for c in CATEGORIES}
     if placed is not None:
         items.extend(placement.clock_quality(placed))
     items.extend(_section_quality(found, sections))
+    items.extend(_device_quality(trace, work))
     return Attribution(
         inputs=Inputs(trace.source, None if log is None else log.source, None, placed.run.index if placed else None),
         pipeline=pipeline.name,
@@ -132,21 +143,41 @@ def _assemble(
         devices=tuple(views),
         partitions=tuple(partitions),
         jobs=tuple(jobs.jobs(partitions, placed)),
-        overheads=tuple(
-            figures.overheads(totals, idle, evidence, found.owners, found.waits, len(found.inferred), locked)
-        ),
+        overheads=tuple(figures.overheads(totals, idle, basis)),
         latency=tuple(figures.latencies(trace, work, bounds)),
         memory=tuple(figures.memory(trace, shown)),
         gaps=tuple(gap for gap in figures.gaps(on_devices, work) if gap.device in shown),
         counters=(),
         device_segments=segment_tables.device_table(on_devices, charges),
         section_segments=segment_tables.section_table(parts, locked),
+        activities=activities.table(found),
         quality=ordered([*trace.quality, *(() if log is None else log.quality), *items]),
     )
 
 
 def _asked_for(partition: PartitionView, options: Options) -> bool:
     return options.job in (None, partition.job) and options.device in (None, partition.device)
+
+
+def _used(trace: Trace, work: Work, of_section: Ints) -> list[int]:
+    """Devices that ran something, were sampled, or that a section belongs to: of others nothing is known."""
+    seen = np.concatenate([work.device, ints(trace["gpu_metrics"], "device"), of_section])
+    return [int(device) for device in np.unique(seen) if device >= 0]
+
+
+def _device_quality(trace: Trace, work: Work) -> list[QualityItem]:
+    if len(work):
+        return []
+    ranges = len(trace["nvtx_ranges"])
+    return [
+        QualityItem(
+            "no-gpu-work",
+            Severity.NOTICE,
+            1,
+            f"the capture holds no GPU work, so no GPU time is given; it holds {ranges:,} NVTX ranges",
+            "capture with -t cuda; the ranges are in the tables that `nvprof-tools import` writes",
+        )
+    ]
 
 
 def _records_lost(trace: Trace, found: Found) -> bool:
@@ -176,6 +207,16 @@ def _background(found: Found) -> device_view.Background:
 
 def _section_quality(found: Found, sections: Sections) -> list[QualityItem]:
     items = []
+    if foreign := int(found.foreign.sum()):
+        items.append(
+            QualityItem(
+                "sections-of-other-process",
+                Severity.NOTICE,
+                foreign,
+                f"{foreign} sections belong to another process than this log run: they are not counted here",
+                "choose the other process's run with --run",
+            )
+        )
     if len(found.inferred):
         items.append(
             QualityItem(

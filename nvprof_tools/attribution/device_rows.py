@@ -93,7 +93,7 @@ def _sets(
     own = work.device == device
     kernels = own & (work.category == BUSY.index(KERNEL))
     traced = bool(_WORK_TABLES & trace.measured)
-    held = np.flatnonzero(np.append(members, False)[found.held.section])
+    held = np.flatnonzero((members & ~found.foreign)[found.held.section])
     by_range = RANGE_ROLES.index("hold") in found.evidence.ranges.code
     return Rungs(
         _brackets(found, members, pipeline, len(trace["devices"]) == 1),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from nvprof_tools.attribution.categories import BUSY, CALLS, CATEGORIES
 from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
 from nvprof_tools.attribution.engine import Segments
-from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence
+from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence, Rows
 from nvprof_tools.attribution.sections import Held, Owners
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.model.attribution import Gap, Latency, MemoryUse, Overhead
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import flags, ints, names
-from nvprof_tools.timeline.intervals import Ints
+from nvprof_tools.timeline.intervals import Index, Ints
 
 GAPS_KEPT = 100
 CURVE_POINTS = 2_000
@@ -29,68 +31,84 @@ def percentile(values: Ints, share: float) -> int | None:
     return int(np.partition(values, rank)[rank])
 
 
-def overheads(
-    totals: Mapping[str, int],
-    idle: Mapping[str, int],
-    evidence: Evidence,
-    owners: Owners,
-    waits: Held,
-    inferred: int,
-    locked: LockedTime,
-) -> list[Overhead]:
-    """One row a category other than ``kernel`` that takes section time or device idle time, dearest first."""
-    calls, owner = evidence.calls, owners.of(evidence.calls.thread, evidence.calls.start)
-    ranges, range_owner = evidence.ranges, owners.of(evidence.ranges.thread, evidence.ranges.start)
+@dataclass(frozen=True)
+class Basis:
+    """What overheads are counted over: the sections that are shown, as a mask over all."""
+
+    evidence: Evidence
+    owners: Owners
+    waits: Held
+    inferred: int
+    locked: LockedTime
+    shown: npt.NDArray[np.bool_]
+
+    def durations(self, rows: Rows, code: int) -> Ints:
+        """Lengths of the rows of one code that belong to a shown section, ns."""
+        mine = rows.where(np.flatnonzero(rows.code == code))
+        owned = np.append(self.shown, False)[self.owners.of(mine.thread, mine.start)]
+        lengths: Ints = (mine.end - mine.start)[owned]
+        return lengths
+
+
+def overheads(totals: Mapping[str, int], idle: Mapping[str, int], basis: Basis) -> list[Overhead]:
+    """One row a category other than ``kernel`` that takes section time or device idle time, dearest first.
+
+    ``totals`` is section time and ``idle`` device time by category, ns. The distribution is of whole calls (or waits,
+    or ranges): a call that runs beside a kernel counts in full there and not at all in the total.
+    """
     wall = sum(totals.values())
     out = []
     for category in CATEGORIES[1:]:
-        total, idle_ns = totals.get(category, 0), idle.get(category, 0) if category not in BUSY else 0
-        durations: Ints | None = None
-        source = "derived"
-        if category in CALLS:
-            rows = (calls.code == CALLS.index(category)) & (owner >= 0)
-            durations, source = (calls.end - calls.start)[rows], "RUNTIME"
-        elif category == "mutex_wait":
-            durations = waits.end - waits.start
-            source = "NVTX" if RANGE_ROLES.index("mutex_wait") in ranges.code else "OSRT"
-            source += "+inferred" if inferred else ""
-        elif category == "barrier_wait":
-            rows = (ranges.code == RANGE_ROLES.index("barrier_wait")) & (range_owner >= 0)
-            durations, source = (ranges.end - ranges.start)[rows], "NVTX"
-        elif category == "profiler":
-            source = "PROFILER_OVERHEAD"
-        elif category in BUSY:
-            source = "MEMCPY" if category != "memset" else "MEMSET"
+        total, idle_ns = totals.get(category, 0), 0 if category in BUSY else idle.get(category, 0)
+        durations, evidence = _counted(category, basis)
         if total == 0 and idle_ns == 0 and (durations is None or len(durations) == 0):
             continue
-        blockers = _blockers(locked, category)
+        blockers = _blockers(category, basis)
         out.append(
             Overhead(
-                category,
-                None if durations is None else len(durations),
-                total,
-                None if durations is None or len(durations) == 0 else float(durations.mean()),
-                None if durations is None else percentile(durations, 0.50),
-                None if durations is None else percentile(durations, 0.95),
-                None if durations is None else percentile(durations, 1.0),
-                None if wall == 0 else total / wall,
-                idle_ns,
-                sum(blockers.values()) if evidence.has_os and category in CALLS else None,
-                blockers,
-                source,
+                category=category,
+                calls=None if durations is None else len(durations),
+                total_ns=total,
+                mean_ns=None if durations is None or len(durations) == 0 else float(durations.mean()),
+                p50_ns=None if durations is None else percentile(durations, 0.50),
+                p95_ns=None if durations is None else percentile(durations, 0.95),
+                max_ns=None if durations is None else percentile(durations, 1.0),
+                section_fraction=None if wall == 0 else total / wall,
+                device_idle_ns=idle_ns,
+                driver_lock_ns=sum(blockers.values()) if basis.evidence.has_os and category in CALLS else None,
+                blockers=blockers,
+                evidence=evidence,
             )
         )
     return sorted(out, key=lambda o: (-max(o.total_ns, o.device_idle_ns), CATEGORIES.index(o.category)))
 
 
-def _blockers(locked: LockedTime, category: str) -> dict[str, int]:
+def _counted(category: str, basis: Basis) -> tuple[Ints | None, str]:
+    """The lengths of what a category counts (null: nothing countable) and its evidence."""
+    evidence = basis.evidence
+    if category in CALLS:
+        return basis.durations(evidence.calls, CALLS.index(category)), "RUNTIME"
+    if category == "mutex_wait":
+        mine = basis.shown[basis.waits.section]
+        source = "NVTX" if RANGE_ROLES.index("mutex_wait") in evidence.ranges.code else "OSRT"
+        return (basis.waits.end - basis.waits.start)[mine], source + ("+inferred" if basis.inferred else "")
+    if category == "barrier_wait":
+        return basis.durations(evidence.ranges, RANGE_ROLES.index("barrier_wait")), "NVTX"
+    if category == "profiler":
+        return None, "PROFILER_OVERHEAD"
+    if category in BUSY:
+        return None, "MEMSET" if category == "memset" else "MEMCPY"
+    return None, "derived"
+
+
+def _blockers(category: str, basis: Basis) -> dict[str, int]:
     if category not in CALLS:
         return {}
-    mine = locked.category == CALLS.index(category)
-    length = (locked.end - locked.start)[mine]
+    locked = basis.locked
+    mine = (locked.category == CALLS.index(category)) & basis.shown[locked.section]
     sums = np.zeros(len(BLOCKERS), np.int64)
-    np.add.at(sums, locked.blocker[mine], length)
-    return {name: int(ns) for name, ns in zip(BLOCKERS, sums.tolist(), strict=True) if ns}
+    np.add.at(sums, locked.blocker[mine], (locked.end - locked.start)[mine])
+    return {name: ns for name, ns in zip(BLOCKERS, sums.tolist(), strict=True) if ns}
 
 
 def latencies(trace: Trace, work: Work, window: tuple[int, int]) -> list[Latency]:
@@ -176,10 +194,9 @@ def gaps(devices: Segments, work: Work) -> list[Gap]:
         starts, ends = work.start[by_start], work.end[by_end]
         for row in longest.tolist():
             a, b = int(first[row]), int(last[row])
-            causes: dict[str, int] = {}
-            for k in range(a, b + 1):
-                word = devices.categories[int(devices.category[k])]
-                causes[word] = causes.get(word, 0) + int(devices.end[k] - devices.start[k])
+            sums = np.zeros(len(devices.categories), np.int64)
+            np.add.at(sums, devices.category[a : b + 1], (devices.end - devices.start)[a : b + 1])
+            causes = {word: ns for word, ns in zip(devices.categories, sums.tolist(), strict=True) if ns}
             before = int(np.searchsorted(ends, devices.start[a], side="right")) - 1
             after = int(np.searchsorted(starts, devices.end[b], side="left"))
             out.append(
@@ -196,7 +213,7 @@ def gaps(devices: Segments, work: Work) -> list[Gap]:
     return sorted(out, key=lambda gap: (gap.start_ns - gap.end_ns, gap.device, gap.start_ns))[:GAPS_KEPT]
 
 
-def _name(work: Work, rows: np.ndarray, at: int) -> str | None:
+def _name(work: Work, rows: Index, at: int) -> str | None:
     if not 0 <= at < len(rows):
         return None
     code = int(work.name[rows[at]])

@@ -37,12 +37,13 @@ class _Log:
 def rows(
     found: Found, parts: Segments, locked: LockedTime, of_section: Ints, span: Window, pipeline: Pipeline
 ) -> list[PartitionView]:
-    """Every section that touches the window, in order of start; then the log's partitions outside the capture."""
+    """Every section of the log's process (without a log: of every process) that touches the window, in order of start;
+    then the log's partitions outside the capture."""
     log = _Log(found.placed, pipeline)
     by_section, sub_keys = totals(parts), details(parts)
     locks, blockers = _lock_sums(locked, len(found.sections))
     sections = found.sections
-    touching = (sections.end > span.start_ns) & (sections.start < span.end_ns)
+    touching = (sections.end > span.start_ns) & (sections.start < span.end_ns) & ~found.foreign
     out = []
     for i in np.flatnonzero(touching).tolist():
         row = int(found.log_row[i])

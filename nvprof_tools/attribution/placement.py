@@ -21,10 +21,17 @@ from nvprof_tools.timeline.intervals import Ints
 NEVER = np.iinfo(np.int64).min
 """Stands for an event that the log does not have."""
 
-LEAST_MATCHED = 0.5
-"""Below this share of the sections that could be paired, a trace and a log are said not to belong together."""
+LEAST_MATCHED = 0.75
+"""Below this share of sections and brackets that lie in each other's time and are paired, a trace and a log are said
+not to belong together."""
 
 DRIFT_BOUND_PPM = 100.0
+
+TIGHT_NS = 3 * MS
+"""Sections of other work fit a foreign log only loosely: its brackets are longer than they are, by chance."""
+
+UNSTARTED = 2**40
+"""Bracket start, ms, of a partition that never started."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def place(
     session: Session,
 ) -> Placed | None:
     """The run and process that fit best, of those given; null when there is neither a fit nor an anchor."""
-    work = constraint_work(evidence, sections, owners, pipeline)
+    every = constraint_work(evidence, sections, owners, pipeline)
     best: Placed | None = None
     for run in runs:
         anchor = None
@@ -63,19 +70,41 @@ def place(
             anchor = run.anchor_utc_ns - session.utc_epoch_ns
         brackets = _brackets(run, pipeline)
         for process in np.unique(sections.process).tolist():
-            mine = np.flatnonzero((sections.process == process) & (work.last > work.first))
-            found = fit(Work(work.first[mine], work.last[mine], work.thread[mine]), brackets, anchor)
-            possible = min(len(mine), len(brackets))
-            if found is None:
+            mine = np.flatnonzero((sections.process == process) & (every.last > every.first))
+            work = Work(every.first[mine], every.last[mine], every.thread[mine])
+            found = fit(work, brackets, anchor)
+            if found is None or (best is not None and found.matched <= best.matched):
                 continue
-            if best is None or found.matched > best.matched:
-                row = np.full(len(sections), -1, np.int64)
-                row[mine] = found.pair
-                drift = drift_bounds(Work(work.first[mine], work.last[mine], work.thread[mine]), brackets, found.pair)
-                best = Placed(run, _clock(found, anchor, drift), process, row, found.matched, possible)
-    if best is not None and best.matched >= max(1.0, LEAST_MATCHED * best.possible):
+            row = np.full(len(sections), -1, np.int64)
+            row[mine] = found.pair
+            clock = _clock(found, anchor, drift_bounds(work, brackets, found.pair))
+            best = Placed(run, clock, process, row, found.matched, found.matched + _strays(work, brackets, found))
+    if best is not None and _believable(best):
         return best
     return _by_anchor(runs, sections, session, best)
+
+
+def _believable(placed: Placed) -> bool:
+    """Most sections and brackets must be paired. A log whose own wall clock says that it is of another time needs a
+    fit too tight and too complete to be chance: repeats of one configuration resemble each other."""
+    clock = placed.clock
+    if clock.anchor_rejected and clock.uncertainty_ns is not None:
+        return placed.matched == placed.possible and clock.uncertainty_ns <= TIGHT_NS
+    return placed.matched >= LEAST_MATCHED * placed.possible
+
+
+def _strays(work: Work, brackets: Brackets, found: Fit) -> int:
+    """Sections without a bracket inside the log's time, and brackets without a section inside the sections' time."""
+    paired = found.pair >= 0
+    taken = np.zeros(len(brackets), bool)
+    taken[found.pair[paired]] = True
+    closed = (brackets.end >= 0) & (brackets.start < UNSTARTED)
+    start, end = brackets.start * MS + found.middle, (brackets.end + 1) * MS + found.middle
+    if not closed.any():
+        return 0
+    inside = (work.first >= start[closed].min()) & (work.last <= end[closed].max()) & ~paired
+    within = (start >= work.first.min()) & (end <= work.last.max()) & closed & ~taken
+    return int(inside.sum()) + int(within.sum())
 
 
 def _by_anchor(runs: Sequence[LogRun], sections: Sections, session: Session, best: Placed | None) -> Placed | None:
@@ -84,7 +113,8 @@ def _by_anchor(runs: Sequence[LogRun], sections: Sections, session: Session, bes
         raise AlignmentError(
             "log-trace-mismatch",
             "the trace and the log do not belong together: under no offset do the trace's sections lie in the log's "
-            f"brackets ({0 if best is None else best.matched} of {0 if best is None else best.possible} fit)",
+            f"brackets (at best {0 if best is None else best.matched} of "
+            f"{len(sections) if best is None else best.possible})",
             "give the log of the run that was captured, or another --pipeline if its brackets mean something else",
         )
     for run in runs:
@@ -118,7 +148,7 @@ def _brackets(run: LogRun, pipeline: Pipeline) -> Brackets:
     start, end = pipeline.bracket_columns
     begins = ints(run.partitions, start, NEVER)
     # A partition that never started cannot hold any work: it stays in its row, as far from all work as can be.
-    begins = np.where(begins == NEVER, 2**40, begins)
+    begins = np.where(begins == NEVER, UNSTARTED, begins)
     return Brackets(begins, ints(run.partitions, end, -1), ints(run.partitions, "worker", -1))
 
 
@@ -215,8 +245,8 @@ def clock_quality(placed: Placed) -> list[QualityItem]:
                 "sections-unmatched",
                 Severity.NOTICE,
                 missing,
-                f"{missing} of {placed.possible} sections fit no partition of the log",
-                "they keep their time but have no job and partition",
+                f"{missing} sections or brackets lie in each other's time and fit no counterpart",
+                "a failed or retried partition, or records lost; such a section has no job and partition",
             )
         )
     return items

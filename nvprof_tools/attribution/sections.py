@@ -312,6 +312,6 @@ def _in_lock_calls(evidence: Evidence, sections: Sections, owners: Owners, pipel
     low = np.full(len(sections), np.iinfo(np.int64).max)
     high = np.full(len(sections), np.iinfo(np.int64).min)
     np.minimum.at(low, section[mine & first], calls.start[mine & first])
-    after = mine & last & (calls.start >= low[np.maximum(section, 0)])
+    after = mine & last & (calls.start >= np.append(low, 0)[section])
     np.maximum.at(high, section[after], calls.end[after])
     return low, high

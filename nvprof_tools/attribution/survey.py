@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from nvprof_tools.attribution import placement, stages
 from nvprof_tools.attribution.evidence import Evidence, gather
@@ -43,6 +44,13 @@ class Found:
     placed: Placed | None
     log_row: Ints
 
+    @property
+    def foreign(self) -> npt.NDArray[np.bool_]:
+        """Sections of other processes than the one whose log is given: they explain the device, not the pipeline."""
+        if self.placed is None or self.placed.process < 0:
+            return np.zeros(len(self.sections), bool)
+        return np.not_equal(self.sections.process, self.placed.process)
+
 
 def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     """Find sections under one pipeline and name them by the log, if there is one.
@@ -54,8 +62,12 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     placed = placement.place(runs, evidence, sections, owners, pipeline, trace.session) if runs else None
     row = np.full(len(sections), -1, np.int64) if placed is None else placed.row
-    if placed is not None and not sections.by_range:
-        sections, row = placement.from_log(placed, sections, capture(trace))
+    if not sections.by_range:
+        # Episodes are guesses until a log names them: without one they are no sections.
+        if placed is None:
+            sections, row = sections.take(np.empty(0, np.intp)), np.empty(0, np.int64)
+        else:
+            sections, row = placement.from_log(placed, sections, capture(trace))
         owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     return Found(evidence, sections, owners, waits, inferred, held, placed, row)
 
@@ -68,6 +80,11 @@ def _belongings(evidence: Evidence, sections: Sections, pipeline: Pipeline) -> t
 
 
 def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) -> tuple[Pipeline, Found]:
+    """The pipeline under which the log explains the most sections; of equals, the one that knows the most ranges, then
+    kernels, then the last.
+
+    :raises AlignmentError: none of them fits the log.
+    """
     top: tuple[tuple[int, int, int], Pipeline, Found] | None = None
     refused: AlignmentError | None = None
     for pipeline in pipelines:
@@ -80,7 +97,7 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
         known = int((found.evidence.ranges.code >= 0).sum())
         kernels = int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found.owners))[0] >= 0).sum())
         score = (matched, known, kernels)
-        if top is None or score > top[0]:
+        if top is None or score >= top[0]:
             top = (score, pipeline, found)
     if top is None:
         raise refused or UsageError("no-pipeline", "no pipeline was given", "give --pipeline")
@@ -88,6 +105,7 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
 
 
 def kernel_sections(trace: Trace, owners: Owners) -> Ints:
+    """The section each kernel was launched for; −1 for none."""
     call = ints(trace["kernels"], "api_call")
     section = np.full(len(call), -1, np.int64)
     known = np.flatnonzero(call >= 0)

@@ -27,6 +27,12 @@ def choose(
     """
     captured = capture(trace)
     window = _wanted(wish, placed, pipeline, trace, work)
+    if not any(len(trace[name]) for name in _TIMED):
+        raise AlignmentError(
+            "nothing-captured",
+            "there is nothing to attribute: the capture holds no GPU work, no CUDA or OS calls and no NVTX ranges",
+            "capture with nsys profile -t cuda,nvtx,osrt, and check that the program was started by it",
+        )
     if window.end_ns <= window.start_ns:
         raise AlignmentError(
             "window-empty",
