@@ -23,6 +23,8 @@ COMMANDS: Final = (
     ("report", "nvprof_tools.cli.report:report_command", "Write the same as HTML, Perfetto, Markdown, PNG …"),
     ("import", "nvprof_tools.cli.import_:import_command", "Write the normalised Arrow tables of a trace."),
     ("log", "nvprof_tools.cli.log:log_command", "Tell what a TIMELINE log alone says."),
+    ("compare", "nvprof_tools.cli.compare:compare_command", "Two runs side by side, and whether it was noise."),
+    ("golden", "nvprof_tools.cli.golden:golden_command", "Record, check and diff small golden traces."),
     ("tables", "nvprof_tools.cli.tables:tables_command", "Show the schemas of the normalised tables."),
     ("pipelines", "nvprof_tools.cli.pipelines:pipelines_command", "Show the pipeline files."),
 )
@@ -73,22 +75,28 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; only this function turns errors into codes."""
     state = State()
     try:
-        result = cli.main(args=None if args is None else list(args), prog_name="nvprof-tools", standalone_mode=False, obj=state)
+        result = cli.main(
+            args=None if args is None else list(args), prog_name="nvprof-tools", standalone_mode=False, obj=state
+        )
     except ToolError as error:
         return _fail(state, error.slug, error.message, error.hint, error.exit_code)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else "nvprof-tools"
         return _fail(state, "usage", error.format_message(), f"see {path} --help", EXIT_USAGE)
     except click.FileError as error:
-        return _fail(state, "unreadable-file", error.format_message(), "check the path and its permissions", EXIT_BAD_INPUT)
+        return _fail(
+            state, "unreadable-file", error.format_message(), "check the path and its permissions", EXIT_BAD_INPUT
+        )
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`): what it wanted it has. Keep the interpreter from flushing into the pipe again.
+        # The reader went away (`| head`) and has what it wanted. Keep the interpreter from flushing into the pipe again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except MemoryError:
-        return _fail(state, "out-of-memory", "not enough memory for this input", "use a shorter capture", EXIT_BAD_INPUT)
+        return _fail(
+            state, "out-of-memory", "not enough memory for this input", "use a shorter capture", EXIT_BAD_INPUT
+        )
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         return _fail(state, "internal", message, "report this as a bug, with the output of --debug", EXIT_INTERNAL)

@@ -40,7 +40,9 @@ def input_options(command: F) -> F:
         click.option("--log", type=IN_PATH, help="The pipeline's TIMELINE log; default: the one inside the trace."),
         click.option("--counters", type=IN_PATH, multiple=True, help="An ncu report or its CSV page; may be repeated."),
         click.option("--pipeline", metavar="NAME|FILE", help="The pipeline file; default: the one that fits best."),
-        click.option("--window", metavar="trace|log|A:B", help="What is looked at; A and B in ns on the trace's clock."),
+        click.option(
+            "--window", metavar="trace|log|A:B", help="What is looked at; A and B in ns on the trace's clock."
+        ),
         click.option("--run", type=int, metavar="N", help="Which run of the log, from 1; default: the one that fits."),
         click.option("--job", metavar="ID", help="Only the sections of this job."),
         click.option("--device", type=int, metavar="N", help="Only this GPU."),

@@ -14,7 +14,13 @@ from nvprof_tools.report.registry import by_suffix
 @click.command("report")
 @input_options
 @click.option(
-    "-o", "--output", "outputs", type=OUT_PATH, required=True, multiple=True, help="The report; its suffix is its format."
+    "-o",
+    "--output",
+    "outputs",
+    type=OUT_PATH,
+    required=True,
+    multiple=True,
+    help="The report; its suffix is its format.",
 )
 def report_command(outputs: tuple[Path, ...], strict: bool, **request: Any) -> None:
     """Write reports of TRACE: .html, .md, .pftrace (Perfetto), .json, .csv, .png, .svg or .txt; -o may be repeated."""

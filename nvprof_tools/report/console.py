@@ -103,10 +103,13 @@ def _write(console: Console, a: Attribution, style: Style) -> None:
         console.print(_text("Kernel counters (ncu), % of peak", "bold"))
         _lines(console, _counters(a.counters))
     _memory(console, a)
-    rest = [q for q in a.quality if q.severity not in {Severity.ERROR, Severity.DATA_LOSS}]
-    if rest:
+    notices = [q for q in a.quality if q.severity is Severity.NOTICE]
+    infos = sum(q.severity is Severity.INFO for q in a.quality)
+    if notices or infos:
         console.print()
-        _quality(console, rest)
+        _quality(console, notices)
+    if infos:
+        console.print(_text(f"{plural(infos, 'item')} of plain information: see -f json", "dim"))
 
 
 def _lines(console: Console, lines: Iterable[Text]) -> None:
@@ -180,7 +183,7 @@ def _ladder(rungs: Iterable[Rung], style: Style) -> Iterator[Text]:
             more = f", {len(drop) - 4} more" if len(drop) > 4 else ""
             total = "-" + ms(sum(length for _, length in drop))
             yield _row(("", 16, ""), ("", 8, ""), (total, -9, "red"), (" " + listed + more, style.width - 37, "dim"))
-        sampled = rung.busy_ns is None
+        sampled = figures.sampled(rung)
         yield _row(
             (rung.rung, 16, ""),
             (percent(rung.fraction), -8, "bold"),

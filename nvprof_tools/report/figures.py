@@ -29,6 +29,11 @@ def measured(rung: Rung) -> bool:
     return rung.fraction is not None or rung.busy_ns is not None
 
 
+def sampled(rung: Rung) -> bool:
+    """Whether the rung is a mean of samples, not a union of intervals."""
+    return rung.busy_ns is None or rung.evidence.startswith(("GPU_METRICS", "NVML"))
+
+
 def by_device(rungs: Iterable[Rung]) -> dict[int | None, list[Rung]]:
     """The ladder of each device, in the order given."""
     out: dict[int | None, list[Rung]] = {}

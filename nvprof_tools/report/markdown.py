@@ -58,7 +58,10 @@ def _document(a: Attribution) -> Iterator[str]:
 
 def _facts(a: Attribution) -> str:
     parts = [f"Window {ms(a.window.wall_ns)} ms (from the {a.window.source})", f"pipeline {a.pipeline}"]
-    parts += [plural(len(a.devices), "GPU"), f"{plural(len(a.partitions), 'partition')} of {plural(len(a.jobs), 'job')}"]
+    parts += [
+        plural(len(a.devices), "GPU"),
+        f"{plural(len(a.partitions), 'partition')} of {plural(len(a.jobs), 'job')}",
+    ]
     method = a.clock.method
     doubt = "" if a.clock.uncertainty_ns is None else f" ± {duration(a.clock.uncertainty_ns)}"
     return ", ".join([*parts, f"clock: {method}{doubt}"]) + "."
@@ -72,7 +75,9 @@ def _quality(a: Attribution) -> Iterator[str]:
     if losses:
         yield f"> ⚠️ **Data loss**: {markdown('; '.join(q.message for q in losses))}"
         yield ""
-    yield from _fold(f"Data quality: {plural(len(shown), 'item')}", _table(("", "slug", "count", "message", "hint"), shown, "llrll"))
+    yield from _fold(
+        f"Data quality: {plural(len(shown), 'item')}", _table(("", "slug", "count", "message", "hint"), shown, "llrll")
+    )
 
 
 def _ladder(a: Attribution) -> Iterator[str]:
@@ -86,7 +91,7 @@ def _ladder(a: Attribution) -> Iterator[str]:
         drop = figures.largest_first(rung.drop)
         listed = ", ".join(f"{name} {ms(length)}" for name, length in drop[:5]) + (", …" if len(drop) > 5 else "")
         subject = f"{rung.device}: {rung.rung}" if many and rung.device is not None else rung.rung
-        busy = ms(rung.busy_ns) if rung.busy_ns is not None or rung.fraction is None else "sampled"
+        busy = "sampled" if figures.sampled(rung) and rung.fraction is not None else ms(rung.busy_ns)
         share = "not measured" if rung.fraction is None else percent(rung.fraction)
         rows.append((subject, share, busy, _bar(rung.fraction), RUNG_MEANING.get(rung.rung, ""), listed, rung.evidence))
     heads = ("rung", "share", "ms", "", "meaning", "lost since the rung above, ms", "evidence")
@@ -110,11 +115,24 @@ def _overheads(a: Attribution) -> Iterator[str]:
     for o in figures.overhead_rows(a):
         blockers = ", ".join(f"{name} {ms(length)}" for name, length in figures.largest_first(o.blockers))
         idle = MISSING if o.category in BUSY else ms(o.device_idle_ns)
-        rows.append(
-            (o.category, count(o.calls), ms(o.total_ns), percent(o.section_fraction), duration(o.mean_ns), duration(o.p50_ns),
-             duration(o.p95_ns), duration(o.max_ns), idle, ms(o.driver_lock_ns), blockers, o.evidence)
-        )  # fmt: skip
-    heads = ("category", "calls", "total ms", "share", "mean", "p50", "p95", "max", "device idle ms", "driver lock ms", "while", "evidence")
+        spread = (duration(o.mean_ns), duration(o.p50_ns), duration(o.p95_ns), duration(o.max_ns))
+        share = percent(o.section_fraction)
+        locked = ms(o.driver_lock_ns)
+        rows.append((o.category, count(o.calls), ms(o.total_ns), share, *spread, idle, locked, blockers, o.evidence))
+    heads = (
+        "category",
+        "calls",
+        "total ms",
+        "share",
+        "mean",
+        "p50",
+        "p95",
+        "max",
+        "device idle ms",
+        "driver lock ms",
+        "while",
+        "evidence",
+    )
     yield from _table(heads, rows, "lrrrrrrrrrll")
     yield ""
 
@@ -135,43 +153,61 @@ def _device(view: DeviceView) -> Iterator[str]:
 
 def _details(a: Attribution) -> Iterator[str]:
     if a.partitions:
-        parts = [
-            (partition_name(p), count(p.worker), count(p.device), "outside the capture" if p.wall_ns is None else ms(p.wall_ns),
-             ", ".join(f"{k} {ms(v)}" for k, v in figures.largest_first(p.categories)[:5]), "open" if p.open else "")
-            for p in a.partitions[:ROWS_SHOWN]
-        ]  # fmt: skip
-        table = _table(("partition", "worker", "device", "ms", "most of it", ""), parts, "lrrrll")
-        yield from _fold(f"Partitions ({len(a.partitions)})", _cut(table, len(a.partitions)))
+        yield from _fold(f"Partitions ({len(a.partitions)})", _cut(_partitions(a), len(a.partitions)))
     if a.jobs:
-        jobs = [
-            (j.job or "?", count(j.partitions), ms(j.wall_ns), ms(j.synthesis_ns), ms(j.queue_ns), ms(j.gpu_ns), ms(j.slack_ns),
-             "cold" if j.cold else "")
-            for j in a.jobs[:ROWS_SHOWN]
-        ]  # fmt: skip
-        heads = ("job", "partitions", "wall ms", "synthesis ms", "queue ms", "GPU ms", "slack ms", "")
-        yield from _fold(f"Jobs ({len(a.jobs)})", _cut(_table(heads, jobs, "lrrrrrrl"), len(a.jobs)))
+        yield from _fold(f"Jobs ({len(a.jobs)})", _cut(_jobs(a), len(a.jobs)))
     if a.latency:
-        rows = [(x.stage, count(x.launches), duration(x.p50_ns), duration(x.p95_ns), duration(x.max_ns)) for x in a.latency]
-        yield from _fold("Launch latency by stage", _table(("stage", "launches", "p50", "p95", "max"), rows, "lrrrr"))
-    if a.counters:
-        rows = [
-            (k.kernel or "(whole stage)", k.stage, count(k.launches), ms(k.total_ns), number(k.sm_throughput_pct),
-             number(k.dram_throughput_pct), number(k.occupancy_pct), k.bound or MISSING, count(k.matched_launches))
-            for k in a.counters[:ROWS_SHOWN]
-        ]  # fmt: skip
-        heads = ("kernel", "stage", "launches", "total ms", "SM %", "DRAM %", "occupancy %", "bound", "matched")
-        yield from _fold("Kernel counters (ncu), % of peak", _table(heads, rows, "llrrrrrlr"))
-    if a.gaps:
-        rows = [
-            (str(g.device), ms(g.start_ns - a.window.start_ns), duration(g.end_ns - g.start_ns), g.category, g.before or "", g.after or "")
-            for g in sorted(a.gaps, key=lambda g: (g.start_ns - g.end_ns, g.device, g.start_ns))[:GAPS_SHOWN]
+        latency = [
+            (x.stage, count(x.launches), duration(x.p50_ns), duration(x.p95_ns), duration(x.max_ns)) for x in a.latency
         ]
-        heads = ("device", "at ms", "length", "cause", "after", "before")
-        yield from _fold("Longest gaps", _table(heads, rows, "rrrlll"))
+        yield from _fold(
+            "Launch latency by stage", _table(("stage", "launches", "p50", "p95", "max"), latency, "lrrrr")
+        )
+    if a.counters:
+        yield from _fold("Kernel counters (ncu), % of peak", _counters(a))
+    if a.gaps:
+        yield from _fold("Longest gaps", _gaps(a))
     known = [m for m in a.memory if m.peak_bytes is not None]
     if known:
-        yield "Peak device memory: " + markdown(", ".join(f"device {m.device} {data_size(m.peak_bytes)}" for m in known)) + "."
+        peaks = ", ".join(f"device {m.device} {data_size(m.peak_bytes)}" for m in known)
+        yield f"Peak device memory: {markdown(peaks)}."
         yield ""
+
+
+def _partitions(a: Attribution) -> Iterator[str]:
+    rows = []
+    for p in a.partitions[:ROWS_SHOWN]:
+        wall = "outside the capture" if p.wall_ns is None else ms(p.wall_ns)
+        most = ", ".join(f"{k} {ms(v)}" for k, v in figures.largest_first(p.categories)[:5])
+        rows.append((partition_name(p), count(p.worker), count(p.device), wall, most, "open" if p.open else ""))
+    return _table(("partition", "worker", "device", "ms", "most of it", ""), rows, "lrrrll")
+
+
+def _jobs(a: Attribution) -> Iterator[str]:
+    rows = []
+    for j in a.jobs[:ROWS_SHOWN]:
+        spans = (j.wall_ns, j.synthesis_ns, j.queue_ns, j.gpu_ns, j.slack_ns)
+        rows.append((j.job or "?", count(j.partitions), *(ms(span) for span in spans), "cold" if j.cold else ""))
+    heads = ("job", "partitions", "wall ms", "synthesis ms", "queue ms", "GPU ms", "slack ms", "")
+    return _table(heads, rows, "lrrrrrrl")
+
+
+def _counters(a: Attribution) -> Iterator[str]:
+    rows = []
+    for k in a.counters[:ROWS_SHOWN]:
+        shares = (k.sm_throughput_pct, k.dram_throughput_pct, k.occupancy_pct)
+        cells = (count(k.launches), ms(k.total_ns), *(number(share) for share in shares))
+        rows.append((k.kernel or "(whole stage)", k.stage, *cells, k.bound or MISSING, count(k.matched_launches)))
+    heads = ("kernel", "stage", "launches", "total ms", "SM %", "DRAM %", "occupancy %", "bound", "matched")
+    return _table(heads, rows, "llrrrrrlr")
+
+
+def _gaps(a: Attribution) -> Iterator[str]:
+    rows = []
+    for g in sorted(a.gaps, key=lambda g: (g.start_ns - g.end_ns, g.device, g.start_ns))[:GAPS_SHOWN]:
+        at, length = ms(g.start_ns - a.window.start_ns), duration(g.end_ns - g.start_ns)
+        rows.append((str(g.device), at, length, g.category, g.before or "", g.after or ""))
+    return _table(("device", "at ms", "length", "cause", "after", "before"), rows, "rrrlll")
 
 
 def _cut(table: Iterable[str], total: int) -> Iterator[str]:

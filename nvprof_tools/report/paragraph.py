@@ -82,14 +82,14 @@ def _ladder(a: Attribution) -> list[str]:
     for rung in figures.whole_ladder(a):
         if rung.fraction is None:
             continue
-        if above is not None and sum(rung.drop.values()) >= _STEP * wall > 0:
+        if sum(rung.drop.values()) >= _STEP * wall > 0:
             out.append(_step(above, rung))
         if rung.rung in RUNG_PHRASES:
             above = rung
     return out + _samples({r.rung: r.fraction for r in figures.whole_ladder(a) if r.fraction is not None})
 
 
-def _step(above: Rung, rung: Rung) -> str:
+def _step(above: Rung | None, rung: Rung) -> str:
     parts = figures.largest_first(rung.drop)
     shown = [f"{name} {spoken_ms(length)}" for name, length in parts[:4]]
     rest = sum(length for _, length in parts[4:])
@@ -97,6 +97,8 @@ def _step(above: Rung, rung: Rung) -> str:
         shown.append(f"{plural(len(parts) - 4, 'other')} {spoken_ms(rest)}")
     total = spoken_ms(sum(length for _, length in parts))
     listed = shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+    if above is None:
+        return f"Outside {_name(rung)} ({percent(rung.fraction)}) lie {total}: {listed}."
     share = f"{percent(above.fraction)} to {percent(rung.fraction)}"
     return f"Between {_name(above)} and {_name(rung)} ({share}) lie {total}: {listed}."
 

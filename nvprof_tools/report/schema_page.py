@@ -28,6 +28,8 @@ def _table(spec: TableSpec) -> list[str]:
     out = [f"## `{spec.name}`", "", f"{spec.meaning}. Sorted by {', '.join(f'`{c}`' for c in spec.sort_by)}.", ""]
     out += ["| column | type | unit | null | meaning |", "|---|---|---|---|---|"]
     for c in spec.columns:
-        kind = str(c.type).replace("dictionary<values=string, indices=int32, ordered=0>", "name (dictionary of strings)")
+        kind = str(c.type).replace(
+            "dictionary<values=string, indices=int32, ordered=0>", "name (dictionary of strings)"
+        )
         out.append(f"| `{c.name}` | {kind} | {c.unit} | {'yes' if c.nullable else ''} | {c.meaning} |")
     return out

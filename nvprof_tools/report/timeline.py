@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow as pa
 from nvprof_tools.model.attribution import Attribution, PartitionView
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.report.columns import integers, words
-from nvprof_tools.report.csv_table import partition_name
 from nvprof_tools.report.detail import Events
 from nvprof_tools.report.figures import largest_first, stage_totals
 from nvprof_tools.report.packing import outermost, pack
@@ -23,6 +22,8 @@ Ints = npt.NDArray[np.int64]
 ROWS_A_LANE = 4
 DEVICES = 16
 WORKERS = 16
+SECTION_COLOURS = ("#4d7fa8", "#8fb3d1")
+"""By turns, so that neighbours can be told apart."""
 COPY_CLASS = {"HtoD": "upload", "DtoH": "download"}
 
 
@@ -56,18 +57,22 @@ class Lane:
 
 @dataclass
 class Timeline:
-    """All lanes, the tables their events index (names; classes as (label, colour)), and the range they show, ns."""
+    """All lanes, the tables their events index (names, classes), and the range they show, ns."""
 
     start_ns: int
     end_ns: int
     names: Index = field(default_factory=Index)
-    classes: dict[str, str] = field(default_factory=dict)
     lanes: list[Lane] = field(default_factory=list)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def class_of(self, label: str, colour: str) -> int:
-        """The number of a class; its colour is fixed by the first that names it."""
-        self.classes.setdefault(label, colour)
-        return list(self.classes).index(label)
+        """The number of a class: what the legend calls a colour."""
+        return self._numbers.setdefault((label, colour), len(self._numbers))
+
+    @property
+    def classes(self) -> list[tuple[str, str]]:
+        """(label, colour) by number."""
+        return list(self._numbers)
 
     def add(self, group: str, label: str, evidence: str, start: Ints, end: Ints, name: Ints, kind: Ints) -> None:
         """One lane, or several rows of it where events overlap; what lies outside the shown range is cut off."""
@@ -117,23 +122,37 @@ def _device(t: Timeline, a: Attribution, trace: Trace | None, device: int) -> No
     category, category_words = words(segments, "category")
     detail, detail_words = words(segments, "detail")
     group = f"GPU {device}"
-    stages = [name for name, _ in largest_first(stage_totals(a))]
-
-    def stage_class(stage: str) -> int:
-        place = stages.index(stage) if stage in stages else len(stages)
-        return t.class_of(f"kernel: {stage}", EXTRA_COLOURS[place % len(EXTRA_COLOURS)])
-
-    stage_classes = np.array([stage_class(w) for w in detail_words] + [t.class_of("kernel", colour_of("kernel"))])
     is_kernel = category == (category_words.index("kernel") if "kernel" in category_words else -2)
+    stage_classes = _stage_classes(t, a, detail_words, np.unique(detail[is_kernel]))
     if trace is None or not _kernels(t, trace, device, group, start, np.where(is_kernel, detail, -1), stage_classes):
         pick = is_kernel
         names = np.append(t.names.many(detail_words), t.names("kernel"))
-        t.add(group, f"{group} kernels", "KERNEL", start[pick], end[pick], names[detail[pick]], stage_classes[detail[pick]])
+        t.add(
+            group,
+            f"{group} kernels",
+            "KERNEL",
+            start[pick],
+            end[pick],
+            names[detail[pick]],
+            stage_classes[detail[pick]],
+        )
     if trace is None or not _copies(t, trace, device, group):
-        _by_category(t, segments, group, f"{group} copies", "MEMCPY, MEMSET", [c for c in category_words if c in BUSY[1:]])
+        _by_category(
+            t, segments, group, f"{group} copies", "MEMCPY, MEMSET", [c for c in category_words if c in BUSY[1:]]
+        )
     idle = [c for c in category_words if c not in BUSY]
     _by_category(t, segments, group, f"{group} idle", "device view", idle)
     _holder(t, a, segments, group)
+
+
+def _stage_classes(t: Timeline, a: Attribution, known: Sequence[str], used: Ints) -> Ints:
+    """The class of each stage by its number; of no stage at -1, the last place."""
+    order = [name for name, _ in largest_first(stage_totals(a))]
+    out = np.full(len(known) + 1, t.class_of("kernel", colour_of("kernel")), np.int64)
+    for i in used[used >= 0].tolist():
+        place = order.index(known[i]) if known[i] in order else len(order)
+        out[i] = t.class_of(f"kernel: {known[i]}", EXTRA_COLOURS[place % len(EXTRA_COLOURS)])
+    return out
 
 
 def _kernels(t: Timeline, trace: Trace, device: int, group: str, at: Ints, stage: Ints, classes: Ints) -> bool:
@@ -152,7 +171,15 @@ def _kernels(t: Timeline, trace: Trace, device: int, group: str, at: Ints, stage
             name = np.full(len(table), t.names("CUDA graph"))
         place = np.searchsorted(at, start, "right") - 1
         inside = stage[np.maximum(place, 0)] if len(at) else np.full(len(start), -1)
-        t.add(group, f"{group} {label}", "KERNEL" if label == "kernels" else "GRAPH_TRACE", start, end, name, classes[inside])
+        t.add(
+            group,
+            f"{group} {label}",
+            "KERNEL" if label == "kernels" else "GRAPH_TRACE",
+            start,
+            end,
+            name,
+            classes[inside],
+        )
         found = True
     return found
 
@@ -176,7 +203,9 @@ def _copies(t: Timeline, trace: Trace, device: int, group: str) -> bool:
     if len(sets):
         n = len(sets)
         kind = t.class_of("memset", colour_of("memset"))
-        parts.append((integers(sets, "start_ns"), integers(sets, "end_ns"), np.full(n, t.names("memset")), np.full(n, kind)))
+        parts.append(
+            (integers(sets, "start_ns"), integers(sets, "end_ns"), np.full(n, t.names("memset")), np.full(n, kind))
+        )
     if not parts:
         return False
     start, end, name, kind_of = (np.concatenate([p[i] for p in parts]) for i in range(4))
@@ -202,7 +231,15 @@ def _by_category(
         text = known[c] if d < 0 else f"{known[c]}: {details[d]}"
         texts.append(text if b < 0 else f"{text}, waits in the driver for {blockers[b]}")
     name = t.names.many(texts)[back.reshape(-1)]
-    t.add(group, label, evidence, integers(segments, "start_ns")[pick], integers(segments, "end_ns")[pick], name, classes[category[pick]])
+    t.add(
+        group,
+        label,
+        evidence,
+        integers(segments, "start_ns")[pick],
+        integers(segments, "end_ns")[pick],
+        name,
+        classes[category[pick]],
+    )
 
 
 def _holder(t: Timeline, a: Attribution, segments: pa.Table, group: str) -> None:
@@ -213,11 +250,19 @@ def _holder(t: Timeline, a: Attribution, segments: pa.Table, group: str) -> None
     start, end = integers(segments, "start_ns"), integers(segments, "end_ns")
     first = np.flatnonzero(np.concatenate([[True], section[1:] != section[:-1]]))
     last = np.append(first[1:], len(section)) - 1
-    named = {p.section: partition_name(p) for p in a.partitions if p.section is not None}
+    named = {p.section: _section_name(p) for p in a.partitions if p.section is not None}
     pick = section[first] >= 0
     texts = [named.get(s, f"section {s}") for s in section[first][pick].tolist()]
-    kinds = [t.class_of(f"holder {s % 2}", ("#4d7fa8", "#8fb3d1")[s % 2]) for s in section[first][pick].tolist()]
-    t.add(group, f"{group} in charge", "device view", start[first][pick], end[last][pick], t.names.many(texts), np.array(kinds, np.int64))
+    kinds = [t.class_of("section", SECTION_COLOURS[s % 2]) for s in section[first][pick].tolist()]
+    t.add(
+        group,
+        f"{group} in charge",
+        "device view",
+        start[first][pick],
+        end[last][pick],
+        t.names.many(texts),
+        np.array(kinds, np.int64),
+    )
 
 
 def _workers(a: Attribution) -> list[tuple[int | None, int | None]]:
@@ -230,21 +275,34 @@ def _worker(t: Timeline, a: Attribution, device: int | None, worker: int | None)
     group = "sections" if worker is None else f"worker {worker}"
     if device is not None and len(a.devices) > 1:
         group += f" on GPU {device}"
-    for label, low, high, evidence in (("log brackets", "bracket_start_ns", "bracket_end_ns", "LOG"), ("sections", "start_ns", "end_ns", "sections")):
+    for label, low, high, evidence in (
+        ("log brackets", "bracket_start_ns", "bracket_end_ns", "LOG"),
+        ("sections", "start_ns", "end_ns", "sections"),
+    ):
         rows = [(getattr(p, low), getattr(p, high), p) for p in mine]
         known = [(s, e, p) for s, e, p in rows if s is not None and e is not None]
         if known:
-            kinds = [t.class_of(f"partition {i % 2}", ("#4d7fa8", "#8fb3d1")[i % 2]) for i in range(len(known))]
+            kinds = [t.class_of("section", SECTION_COLOURS[i % 2]) for i in range(len(known))]
             names = [_section_name(p) for _, _, p in known]
             start, end = (np.array([row[i] for row in known], np.int64) for i in (0, 1))
             t.add(group, f"{group}: {label}", evidence, start, end, t.names.many(names), np.array(kinds, np.int64))
     ids = [p.section for p in mine if p.section is not None]
-    segments = a.section_segments.filter(pa.compute.is_in(a.section_segments.column("section"), pa.array(ids, pa.int32())))
-    _by_category(t, segments, group, f"{group}: what they do", "section view", words(segments, "category")[1], blocker=True)
+    segments = a.section_segments.filter(
+        pa.compute.is_in(a.section_segments.column("section"), pa.array(ids, pa.int32()))
+    )
+    _by_category(
+        t, segments, group, f"{group}: what they do", "section view", words(segments, "category")[1], blocker=True
+    )
 
 
 def _section_name(p: PartitionView) -> str:
-    return partition_name(p) + (" (open)" if p.open else "") + (" (cold)" if p.cold else "")
+    return work_name(p.job, p.partition) + (" (open)" if p.open else "") + (" (cold)" if p.cold else "")
+
+
+def work_name(job: str | None, partition: int | None) -> str:
+    """Partition first: job ids are long, and a narrow rectangle shows only a name's start."""
+    parts = ([] if partition is None else [f"p{partition}"]) + ([] if job is None else [job])
+    return " of ".join(parts) if parts else "unnamed"
 
 
 def _activities(t: Timeline, a: Attribution) -> None:
@@ -262,7 +320,7 @@ def _activities(t: Timeline, a: Attribution) -> None:
         if not pick.any():
             continue
         texts = [
-            (jobs[j] if j >= 0 else "?") + (f"/{p}" if p >= 0 else "")
+            work_name(jobs[j] if j >= 0 else None, p if p >= 0 else None) if j >= 0 or p >= 0 else label
             for j, p in zip(job[pick].tolist(), partition[pick].tolist(), strict=True)
         ]
         shade = t.class_of(label, {"synthesis": "#cc79a7", "queued": "#e69f00"}.get(label, "#8a8a2a"))
@@ -287,15 +345,9 @@ def _calls(t: Timeline, trace: Trace) -> None:
     lives.sort(key=lambda life: life[:2])
     row = pack(np.array([life[0] for life in lives], np.int64), np.array([life[1] for life in lives], np.int64), 8)
     shade = t.class_of("CUDA call", "#6a4cb0")
+    shown = 1
     for k in range(int(row.max(initial=-1)) + 1):
         pick = np.concatenate([life[2] for life, r in zip(lives, row.tolist(), strict=True) if r == k])
-        label = f"CUDA calls {k + 1}"
-        t.add("host", label, "RUNTIME", start[pick], end[pick], name[pick], np.full(len(pick), shade))
-
-
-def rows_of(lanes: Sequence[Lane]) -> Iterator[tuple[str, int]]:
-    """Group and how many rows it has, in order."""
-    seen: dict[str, int] = {}
-    for lane in lanes:
-        seen[lane.group] = seen.get(lane.group, 0) + 1
-    yield from seen.items()
+        before = len(t.lanes)
+        t.add("host", f"CUDA calls {shown}", "RUNTIME", start[pick], end[pick], name[pick], np.full(len(pick), shade))
+        shown += len(t.lanes) > before
