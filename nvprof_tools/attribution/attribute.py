@@ -24,13 +24,15 @@ from nvprof_tools.attribution import (
 from nvprof_tools.attribution import work as device_work
 from nvprof_tools.attribution.categories import CATEGORIES
 from nvprof_tools.attribution.charge import in_charge
+from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_counters
 from nvprof_tools.attribution.evidence import RANGE_ROLES
 from nvprof_tools.attribution.placement import NEVER
 from nvprof_tools.attribution.sections import Sections
 from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.errors import UsageError
-from nvprof_tools.model.attribution import Attribution, Clock, Inputs, PartitionView, Window
+from nvprof_tools.model.attribution import Attribution, Clock, Inputs, PartitionView, Rung, Window
+from nvprof_tools.model.counters import CounterTable
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, LogRun, Trace
@@ -53,12 +55,14 @@ def attribute(
     pipelines: Sequence[Pipeline],
     options: Options | None = None,
     run: int | None = None,
+    counters: CounterTable | None = None,
 ) -> Attribution:
     """The whole answer for one trace.
 
     :param pipelines: candidates; the one with the most sections the log explains is taken, of equals the one that
         knows the most ranges, then kernels, then the last.
     :param run: the log's run by its index; null: the one that fits.
+    :param counters: kernel counters to join to the launches.
     :raises AlignmentError: trace, log and window do not go together.
     :raises UsageError: a run or device that does not exist.
     """
@@ -72,7 +76,10 @@ def attribute(
     if len(found.sections) == 0 and found.placed is None:
         found = implicit(found, trace, work, span)
         work = work.owned(device_work.sections_of(trace, work, found.owners))
-    return _assemble(trace, log, pipeline, found, work, span, options, items)
+    join = None
+    if counters is not None:
+        join = join_counters(trace, counters, code, names, window=(span.start_ns, span.end_ns))
+    return _assemble(trace, log, pipeline, found, work, span, options, items, join)
 
 
 def _runs(log: AppLog | None, run: int | None) -> Sequence[LogRun]:
@@ -97,6 +104,7 @@ def _assemble(
     span: Window,
     options: Options,
     items: list[QualityItem],
+    join: CounterJoin | None,
 ) -> Attribution:
     sections, evidence, placed = found.sections, found.evidence, found.placed
     devices = range(len(trace["devices"]))
@@ -139,7 +147,7 @@ def _assemble(
         pipeline=pipeline.name,
         window=span,
         clock=Clock("none") if placed is None else placed.clock,
-        ladder=tuple(rungs),
+        ladder=tuple(rungs if join is None else _with_counters(rungs, join, span.wall_ns)),
         devices=tuple(views),
         partitions=tuple(partitions),
         jobs=tuple(jobs.jobs(partitions, placed)),
@@ -147,12 +155,24 @@ def _assemble(
         latency=tuple(figures.latencies(trace, work, bounds)),
         memory=tuple(figures.memory(trace, shown)),
         gaps=tuple(gap for gap in figures.gaps(on_devices, work) if gap.device in shown),
-        counters=(),
+        counters=() if join is None else join.kernels,
         device_segments=segment_tables.device_table(on_devices, charges),
         section_segments=segment_tables.section_table(parts, locked),
         activities=activities.table(found),
-        quality=ordered([*trace.quality, *(() if log is None else log.quality), *items]),
+        quality=ordered(
+            [*trace.quality, *(() if log is None else log.quality), *(() if join is None else join.quality), *items]
+        ),
     )
+
+
+def _with_counters(rungs: Sequence[Rung], join: CounterJoin, wall_ns: int) -> list[Rung]:
+    """The counters' rungs, each device's right below its kernel time."""
+    out: list[Rung] = []
+    for rung in rungs:
+        out.append(rung)
+        if rung.rung == "kernel_busy" and rung.device is not None:
+            out.extend(counter_rungs(join, rung.device, rung.busy_ns, wall_ns))
+    return out
 
 
 def _asked_for(partition: PartitionView, options: Options) -> bool:

@@ -14,6 +14,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
 from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
+from nvprof_tools.sources.ncu import read_counters
 from nvprof_tools.sources.timeline_log import parse_log, read_log
 from nvprof_tools.timeline.normalise import load_trace
 
@@ -39,10 +40,11 @@ def attribute_files(
     pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
     loaded = load_trace(trace, limits)
     app_log, items = _log(log, loaded, pipelines[0], limits)
-    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run)
-    if counters:
-        found = with_counters(found, loaded, counters, limits)
-    return replace(found, quality=ordered([*found.quality, *items])), loaded
+    table = read_counters(counters, limits) if counters else None
+    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table)
+    inputs = replace(found.inputs, counters=None if table is None else table.source)
+    items += [] if table is None else table.quality
+    return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
 
 
 def _log(
@@ -62,7 +64,3 @@ def _log(
             QualityItem("embedded-log-unusable", Severity.NOTICE, 1, error.message, "give the log with --log")
         ]
 
-
-def with_counters(found: Attribution, trace: Trace, paths: Sequence[Path], limits: Limits) -> Attribution:
-    """The same answer with kernel counters joined to its launches."""
-    raise NotImplementedError
