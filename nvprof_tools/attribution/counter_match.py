@@ -152,7 +152,7 @@ def _hits(
 
 
 def _comparable(counter: Kind, traced: Kind, level: int) -> bool:
-    """Whether a spelling of this level may decide: not where both have a symbol; a base name only where one has no more."""
+    """Whether a spelling may decide: not where both have a symbol, and a base name only where one tool has no more."""
     if level > 0 and counter.mangled is not None and traced.mangled is not None:
         return False
     return level < BASE_LEVEL or counter.signature is None or traced.signature is None

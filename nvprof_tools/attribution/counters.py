@@ -31,7 +31,7 @@ NO_STAGE = "other"
 STALLS_SHOWN = 5
 RUNGS: Mapping[str, str] = {
     "kernel_sm_throughput": roofline.SM,
-    "kernel_issue": roofline.ISSUE,
+    "kernel_issue": roofline.ISSUE_ELAPSED,
     "kernel_dram_throughput": roofline.DRAM,
 }
 """Rungs below ``kernel_busy``: kernel time × a share of peak."""

@@ -18,6 +18,7 @@ DRAM: Final = "dram"
 OCCUPANCY: Final = "occupancy"
 THEORETICAL: Final = "theoretical"
 ISSUE: Final = "issue"
+ISSUE_ELAPSED: Final = "issue_elapsed"
 METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         SM: ("sm__throughput.avg.pct_of_peak_sustained_elapsed",),
@@ -35,9 +36,16 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "smsp__issue_active.avg.pct_of_peak_sustained_active",
             "sm__inst_issued.avg.pct_of_peak_sustained_active",
         ),
+        ISSUE_ELAPSED: (
+            "sm__issue_active.avg.pct_of_peak_sustained_elapsed",
+            "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
+        ),
     }
 )
-"""What a report is read for. Several metrics mean the same in different releases: the first that a launch has counts."""
+"""What a report is read for. Some metrics mean the same in different releases: the first that a launch has counts.
+
+Occupancy and ``issue`` are means over an SM's active cycles, the others over the whole kernel on the whole device: only
+those may be multiplied with kernel time."""
 
 STALL_PREFIX: Final = "smsp__average_warps_issue_stalled_"
 STALL_SUFFIX: Final = "_per_issue_active.ratio"
