@@ -93,9 +93,6 @@ TABLES: Mapping[str, tuple[Wanted, ...]] = {
 }
 """Canonical table → the columns read of it."""
 
-SIGNATURE = ("StringIds", "ANALYSIS_DETAILS", "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV")
-"""An export has the first of these and at least one more of these or one of an event table."""
-
 EVENT_TABLES = tuple(
     name for name in TABLES if name.startswith(("CUPTI_", "NVTX_", "OSRT_", "PROFILER_", "GPU_", "CUDA_"))
 )
@@ -117,7 +114,7 @@ def resolve(present: Iterable[str]) -> dict[str, str]:
 def looks_like_export(present: Iterable[str]) -> bool:
     """True where the table names are those of an nsys export of any version."""
     names = resolve(present)
-    return "StringIds" in names and any(n in names for n in (*SIGNATURE[1:], *EVENT_TABLES))
+    return len(names) > 1 and ("StringIds" in names or any(n in names for n in EVENT_TABLES))
 
 
 KNOWN_SCHEMA = (3, 28)

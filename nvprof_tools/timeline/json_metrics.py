@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nvprof_tools.model.arrays import Bools, flat, from_numpy, ints, strings, to_numpy, validity
+from nvprof_tools.model.arrays import Bools, bools, flat, from_numpy, ints, strings, to_numpy, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.timeline.host_calls import Draft
@@ -54,7 +54,7 @@ def generic_metrics(
         "time_ns": from_numpy(time[row]),
         "device": from_numpy(device[row]),
         "metric": name,
-        "value": from_numpy(value),
+        "value": from_numpy(value, np.isfinite(value)),
     }, items
 
 
@@ -65,7 +65,7 @@ def _sampled(events: pa.Table, raw: RawTables, words: Words) -> Bools:
         found = np.zeros(events.num_rows, np.bool_)
         for name in MEMBER_NAMES:
             hit = pc.match_substring(flat(events["data"]), f'"{name}')
-            found |= to_numpy(hit) & validity(hit)
+            found |= bools(hit)
         return found
     named = zip(*(flat(sources[c]).to_pylist() for c in ("sourceId", "nameId", "data")), strict=True)
     gpu = [source for source, name, data in named if SOURCE in _letters(words.text(name or 0)) + _letters(data)]
@@ -84,7 +84,8 @@ def _melt(text: pa.Array, depth: int) -> tuple[np.ndarray, pa.DictionaryArray, n
     parsed = _parse(text.take(from_numpy(rows)))
     if parsed is None:
         return _melt_slowly(text, rows)
-    at, code, value, names = [], [], [], []
+    at, code, value = [], [], []
+    names: list[str] = []
     for name, column in zip(parsed.column_names, parsed.columns, strict=True):
         numbers = _numbers(flat(column))
         if numbers is None:
