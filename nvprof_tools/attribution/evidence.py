@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from nvprof_tools.attribution.categories import CALLS
 from nvprof_tools.model.pipeline import Pipeline
@@ -12,18 +13,18 @@ from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import classify, flags, ints, names
 from nvprof_tools.timeline.intervals import Index, Ints
 from nvprof_tools.timeline.lanes import locate
+from nvtx_markers.conventions import DOMAIN, HELD_RANGE
 
 LOCK_CALLS = ("pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_mutex_timedlock")
 """OS calls that wait for a lock; on an application's thread outside every CUDA call the first one is a mutex wait."""
 
 RANGE_ROLES = ("section", "mutex_wait", "barrier_wait", "hold", "synthesis", "driver_lock")
 
-SHIM_DOMAIN = "nvprof_tools"
-"""NVTX domain of the marker shim, whose range names mean the same in every pipeline."""
+Flags = npt.NDArray[np.bool_]
 
 
 def _shim_role(word: str) -> int:
-    kind = {"mutex_held": "hold"}.get(word, "section" if word.startswith("section ") else word)
+    kind = {HELD_RANGE: "hold"}.get(word, "section" if word.startswith("section ") else word)
     return RANGE_ROLES.index(kind) if kind in RANGE_ROLES else -1
 
 
@@ -74,7 +75,7 @@ class Evidence:
 def gather(trace: Trace, pipeline: Pipeline) -> Evidence:
     """Read the thread-side tables of ``trace`` into roles. Vectorised; one rule application a distinct name."""
     calls, call_name, call_names = _calls(trace, pipeline)
-    ranges, range_name, range_names, range_open = _ranges(trace, pipeline)
+    ranges, range_name, range_names, range_open = _ranges(trace, pipeline, calls)
     waits, driver_locks, os_waits, os_names = _os(trace, calls)
     marked = ranges.where(np.flatnonzero(ranges.code == RANGE_ROLES.index("driver_lock")))
     has_os = "os_calls" in trace.measured or len(marked) > 0
@@ -117,12 +118,12 @@ def _calls(trace: Trace, pipeline: Pipeline) -> tuple[Rows, Ints, list[str]]:
     return rows, name, words
 
 
-def _ranges(trace: Trace, pipeline: Pipeline) -> tuple[Rows, Ints, list[str], Ints]:
+def _ranges(trace: Trace, pipeline: Pipeline, calls: Rows) -> tuple[Rows, Ints, list[str], Ints]:
     table = trace["nvtx_ranges"]
     name, words = names(table, "name")
 
     domain, domains = names(table, "domain")
-    shim = classify(domain, domains, lambda word: int(word == SHIM_DOMAIN)) == 1
+    shim = classify(domain, domains, lambda word: int(word == DOMAIN)) == 1
     role = {word: RANGE_ROLES.index(role) for role in RANGE_ROLES for word in getattr(pipeline.ranges, role, ())}
     code = classify(name, words, lambda word: role.get(word, -1))
     code = np.where(shim, classify(name, words, _shim_role), code)
@@ -133,7 +134,34 @@ def _ranges(trace: Trace, pipeline: Pipeline) -> tuple[Rows, Ints, list[str], In
         ints(table, "process"),
         code,
     )
+    if shim.any():
+        rows = _told_apart(rows, shim, ints(table, "payload"), calls)
     return rows, name, words, flags(table, "open").astype(np.int64)
+
+
+def _told_apart(ranges: Rows, shim: Flags, lock: Ints, calls: Rows) -> Rows:
+    """The shim marks every contended lock: those inside a CUDA call are the driver's, and of the others only those that
+    guard the GPU count as its mutex: CUDA calls are made under them, or they are held about as long as those are."""
+    wait, hold, driver = (RANGE_ROLES.index(role) for role in ("mutex_wait", "hold", "driver_lock"))
+    code = ranges.code.copy()
+    waits = np.flatnonzero(shim & (code == wait))
+    inside = locate(calls.thread, calls.start, calls.end, ranges.thread[waits], ranges.start[waits]) >= 0
+    code[waits[inside]] = driver
+    holds = np.flatnonzero(shim & (code == hold) & (lock >= 0))
+    if len(holds):
+        locks, number = np.unique(np.stack([ranges.process[holds], lock[holds]]), axis=1, return_inverse=True)
+        number = number.reshape(-1)
+        held = np.zeros(locks.shape[1], np.int64)
+        np.add.at(held, number, ranges.end[holds] - ranges.start[holds])
+        within = locate(ranges.thread[holds], ranges.start[holds], ranges.end[holds], calls.thread, calls.start)
+        guards = np.bincount(number[within[within >= 0]], minlength=len(held)) > 0
+        guards |= held * 5 >= held.max()
+        code[holds[~guards[number]]] = -1
+        others = {(int(p), int(k)) for (p, k), good in zip(locks.T.tolist(), guards.tolist(), strict=True) if not good}
+        rest = np.flatnonzero(shim & (code == wait))
+        idle = [(int(ranges.process[r]), int(lock[r])) in others for r in rest.tolist()]  # one step a contended wait
+        code[rest[np.array(idle, bool)]] = -1
+    return Rows(ranges.start, ranges.end, ranges.thread, ranges.process, code)
 
 
 def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, list[str]]:

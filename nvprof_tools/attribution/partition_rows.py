@@ -10,7 +10,7 @@ from nvprof_tools.attribution.categories import CALLS
 from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
 from nvprof_tools.attribution.engine import Segments, details, totals
 from nvprof_tools.attribution.placement import NEVER, Placed
-from nvprof_tools.attribution.survey import Found
+from nvprof_tools.attribution.survey import Found, SectionName
 from nvprof_tools.model.attribution import PartitionView, Window
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.timeline.intervals import Ints
@@ -50,7 +50,7 @@ def rows(
         out.append(
             PartitionView(
                 section=i,
-                **_identity(log, row),
+                **_identity(log, row, found.names.get(i)),
                 device=int(of_section[i]) if of_section[i] >= 0 else None,
                 start_ns=int(sections.start[i]),
                 end_ns=int(sections.end[i]),
@@ -81,8 +81,10 @@ def rows(
     return out
 
 
-def _identity(log: _Log, row: int) -> dict[str, Any]:
+def _identity(log: _Log, row: int, name: SectionName | None = None) -> dict[str, Any]:
     entry = log.entry(row)
+    if not entry and name is not None:
+        entry = {"job": name.job, "partition": name.partition, "worker": name.worker}
     low, high = log.bracket(row)
     return {
         "job": entry.get("job"),

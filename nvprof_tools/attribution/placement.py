@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from nvprof_tools.model.attribution import Clock
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import LogRun, Session
-from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit
+from nvprof_tools.timeline import marks
+from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints
+from nvprof_tools.timeline.marks import Marks
 
 NEVER = np.iinfo(np.int64).min
 """Stands for an event that the log does not have."""
@@ -44,13 +46,17 @@ class Placed:
     row: Ints
     matched: int
     possible: int
+    exact: Mapping[str, Ints] = field(default_factory=dict)
 
     def time(self, column: str) -> Ints:
-        """An event's time of every partition on the trace's clock: the middle of its millisecond; else ``NEVER``."""
+        """An event's time of every partition on the trace's clock: its mark's, else the middle of its millisecond, else
+        ``NEVER``."""
         stamp = ints(self.run.partitions, column, NEVER)
         if self.clock.offset_ns is None:
             return np.full(len(stamp), NEVER)
-        return np.where(stamp == NEVER, NEVER, stamp * MS + MS // 2 + self.clock.offset_ns)
+        time = np.where(stamp == NEVER, NEVER, stamp * MS + MS // 2 + self.clock.offset_ns)
+        marked = self.exact.get(column)
+        return time if marked is None else np.where(marked == NEVER, time, marked)
 
 
 def place(
@@ -60,8 +66,12 @@ def place(
     owners: Owners,
     pipeline: Pipeline,
     session: Session,
+    marked: Marks,
 ) -> Placed | None:
-    """The run and process that fit best, of those given; null when there is neither a fit nor an anchor."""
+    """The run and process that fit best, of those given; null when there is neither a mark nor a fit nor an anchor."""
+    by_marks = _by_marks(runs, evidence, sections, owners, pipeline, marked)
+    if by_marks is not None:
+        return by_marks
     every = constraint_work(evidence, sections, owners, pipeline)
     best: Placed | None = None
     for run in runs:
@@ -82,6 +92,35 @@ def place(
     if best is not None and _believable(best):
         return best
     return _by_anchor(runs, sections, session, best)
+
+
+def _by_marks(
+    runs: Sequence[LogRun],
+    evidence: Evidence,
+    sections: Sections,
+    owners: Owners,
+    pipeline: Pipeline,
+    marked: Marks,
+) -> Placed | None:
+    """The run that most timeline marks carry: its events have the marks' own times."""
+    found = [(run, exact) for run in runs if (exact := marks.locate(marked, run, pipeline)) is not None]
+    if not found:
+        return None
+    run, exact = max(found, key=lambda pair: pair[1].matched)
+    # Marks that were made late, or a clock that drifts, leave no offset that all allow: the middle is off by half.
+    low, high = min(exact.low, exact.high), max(exact.low, exact.high)
+    offset = (low + high) // 2
+    clock = Clock("marks", offset, high - offset, None, low, high)
+    every = constraint_work(evidence, sections, owners, pipeline)
+    mine = np.flatnonzero((sections.process == exact.process) & (every.last > every.first))
+    row = np.full(len(sections), -1, np.int64)
+    fitted = fit_near(
+        Work(every.first[mine], every.last[mine], every.thread[mine]), _brackets(run, pipeline), offset, 2 * MS
+    )
+    if fitted is not None:
+        row[mine] = fitted.pair
+    matched = int((row >= 0).sum())
+    return Placed(run, clock, exact.process, row, matched, matched, exact.times)
 
 
 def _believable(placed: Placed) -> bool:

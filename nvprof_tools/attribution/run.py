@@ -16,6 +16,7 @@ from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
 from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
 from nvprof_tools.sources.ncu import read_counters
 from nvprof_tools.sources.timeline_log import parse_log, read_log
+from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.normalise import load_trace
 
 
@@ -50,17 +51,17 @@ def attribute_files(
 def _log(
     path: Path | None, trace: Trace, pipeline: Pipeline, limits: Limits
 ) -> tuple[AppLog | None, list[QualityItem]]:
-    """The log the user named, else the one the profiler stored in the trace; a stored one that cannot be read is
-    said, not fatal."""
+    """The log the user named, else the one the profiler stored in the trace, else the one its timeline marks carry; a
+    stored one that cannot be read is said, not fatal."""
     if path is not None:
         return read_log(path, pipeline, limits), []
-    if trace.embedded_log is None:
+    marked = marks.read(trace)
+    kind, text = ("embedded-log", trace.embedded_log) if trace.embedded_log is not None else ("marks", marked.text)
+    if not text:
         return None, []
-    source = SourceInfo("embedded-log", None, trace.source.sha256)
     try:
-        return parse_log(trace.embedded_log, pipeline, source=source, limits=limits), []
+        return parse_log(text, pipeline, source=SourceInfo(kind, None, trace.source.sha256), limits=limits), []
     except SourceError as error:
         return None, [
             QualityItem("embedded-log-unusable", Severity.NOTICE, 1, error.message, "give the log with --log")
         ]
-

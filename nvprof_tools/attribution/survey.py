@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,21 @@ from nvprof_tools.errors import AlignmentError, UsageError
 from nvprof_tools.model.attribution import Window
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.trace import LogRun, Trace
+from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints
+from nvtx_markers.conventions import SECTION_PATTERN, UNKNOWN
+
+_SECTION = re.compile(SECTION_PATTERN)
+
+
+@dataclass(frozen=True)
+class SectionName:
+    """What a section range of the marker shim says: whose partition, on which worker; null: not said."""
+
+    job: str
+    partition: int | None
+    worker: int | None
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Found:
     held: Held
     placed: Placed | None
     log_row: Ints
+    names: Mapping[int, SectionName] = field(default_factory=dict)
+    """Sections that say themselves who they are."""
 
     @property
     def foreign(self) -> npt.NDArray[np.bool_]:
@@ -60,8 +76,13 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     evidence = gather(trace, pipeline)
     sections = find(evidence, pipeline)
     owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
-    placed = placement.place(runs, evidence, sections, owners, pipeline, trace.session) if runs else None
+    placed = (
+        placement.place(runs, evidence, sections, owners, pipeline, trace.session, marks.read(trace)) if runs else None
+    )
     row = np.full(len(sections), -1, np.int64) if placed is None else placed.row
+    names = section_names(evidence, sections)
+    if placed is not None and names:
+        row = by_name(names, placed, row)
     if not sections.by_range:
         # Episodes are guesses until a log names them: without one they are no sections.
         if placed is None:
@@ -69,7 +90,29 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
         else:
             sections, row = placement.from_log(placed, sections, capture(trace))
         owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
-    return Found(evidence, sections, owners, waits, inferred, held, placed, row)
+    return Found(evidence, sections, owners, waits, inferred, held, placed, row, names)
+
+
+def section_names(evidence: Evidence, sections: Sections) -> dict[int, SectionName]:
+    """Section → what its own range says of it, for the marker shim's section ranges."""
+    out = {}
+    for section, row in enumerate(sections.range_row.tolist()):  # one step a section, not an event
+        match = None if row < 0 else _SECTION.match(evidence.range_names[int(evidence.range_name[row])])
+        if match is not None:
+            partition, worker = (None if match[g] == UNKNOWN else int(match[g]) for g in ("partition", "worker"))
+            out[section] = SectionName(match["job"], partition, worker)
+    return out
+
+
+def by_name(names: Mapping[int, SectionName], placed: Placed, row: Ints) -> Ints:
+    """Sections paired with the log's partitions by name where they have one; a name that the log lacks pairs with
+    nothing."""
+    log = placed.run.partitions
+    place = {key: i for i, key in enumerate(zip(log["job"].to_pylist(), log["partition"].to_pylist(), strict=True))}
+    out = row.copy()
+    for section, name in names.items():
+        out[section] = place.get((name.job, name.partition), -1)
+    return out
 
 
 def _belongings(evidence: Evidence, sections: Sections, pipeline: Pipeline) -> tuple[Owners, Held, Ints, Held]:

@@ -84,14 +84,14 @@ def locate(marks: Marks, run: LogRun, pipeline: Pipeline) -> Exact | None:
         waiting = seen.get((stamp, event, job))
         if not waiting:
             continue
-        row = _pick(marks, waiting, partition)
-        if row is None:
+        picked = _pick(marks, waiting, partition)
+        if picked is None:
             continue
         stamps.append(stamp)
-        rows.append(row)
+        rows.append(picked)
         at = place.get((job, partition))
         if event in roles and at is not None:
-            times[f"{roles[event]}_ms"][at] = marks.time_ns[row]
+            times[f"{roles[event]}_ms"][at] = marks.time_ns[picked]
     if not rows:
         return None
     offset = marks.time_ns[rows] - np.array(stamps, np.int64) * MS
