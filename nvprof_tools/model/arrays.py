@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -50,26 +51,28 @@ def strings(values: Iterable[str | None]) -> pa.Array:
     )
 
 
-def names(codes: npt.NDArray[np.integer], words: Sequence[str], valid: Bools | None = None) -> pa.DictionaryArray:
-    """Dictionary strings: ``words[codes]``; null where ``valid`` is false or the code is negative.
+def canonical(codes: npt.NDArray[np.integer], words: pa.Array) -> pa.DictionaryArray:
+    """``words[codes]`` with repeats merged, unused words dropped and the rest sorted; a code below 0 is null.
 
-    Words that no row uses are dropped and the rest sorted, so the same rows give the same array whatever the order
-    their words came in.
+    The same rows so have the same array whatever order they were read in.
     """
-    known = codes >= 0 if valid is None else (codes >= 0) & valid
-    used = np.unique(codes[known])
-    merged = sorted({words[i] for i in used.tolist()})
-    place = {word: i for i, word in enumerate(merged)}
-    table = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int32)
-    for code in used.tolist():
-        table[code] = place[words[code]]
-    indices = table[np.where(known, codes, 0)] if len(used) else np.zeros(len(codes), np.int32)
-    return pa.DictionaryArray.from_arrays(from_numpy(indices.astype(np.int32), known), strings(merged))
+    given = codes >= 0
+    count = np.bincount(codes[given], minlength=len(words)) if given.any() else np.zeros(len(words), np.int64)
+    used = np.flatnonzero(count)
+    merged = words.take(from_numpy(used)).dictionary_encode()
+    order = to_numpy(pc.sort_indices(merged.dictionary)).astype(np.int64)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    table = np.zeros(len(words) + 1, np.int32)
+    table[used] = rank[to_numpy(merged.indices)] if len(used) else 0
+    indices = table[np.where(given, codes, 0)].astype(np.int32)
+    return pa.DictionaryArray.from_arrays(from_numpy(indices, given), merged.dictionary.take(from_numpy(order)))
 
 
-def constant(word: str | None, rows: int) -> pa.DictionaryArray:
-    """Dictionary strings that all read ``word``; ``None``: all null."""
-    return names(np.full(rows, -1 if word is None else 0, np.int32), () if word is None else (word,))
+def names(codes: npt.NDArray[np.integer], words: Sequence[str], valid: Bools | None = None) -> pa.DictionaryArray:
+    """:func:`canonical` over Python words; null where ``valid`` is false or the code is negative."""
+    known = codes if valid is None else np.where(valid, codes, -1)
+    return canonical(known, strings(words))
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

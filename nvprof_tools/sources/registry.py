@@ -7,10 +7,21 @@ from pathlib import Path
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import Limits
 from nvprof_tools.model.trace import Trace
+from nvprof_tools.sources.arrow_dir import TablesDirectory
 from nvprof_tools.sources.base import RawTables, Source
+from nvprof_tools.sources.nsys_arrow import NsysArrow, NsysArrowFile
+from nvprof_tools.sources.nsys_parquet import NsysParquet
+from nvprof_tools.sources.nsys_rep import NsysRep
 from nvprof_tools.sources.nsys_sqlite import NsysSqlite
 
-SOURCES: tuple[Source, ...] = (NsysSqlite(),)
+SOURCES: tuple[Source, ...] = (
+    NsysSqlite(),
+    TablesDirectory(),
+    NsysParquet(),
+    NsysArrow(),
+    NsysArrowFile(),
+    NsysRep(),
+)
 
 
 def detect(path: Path) -> Source:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from nvprof_tools.model.arrays import Ints, from_numpy, ints, strings, validity
+from nvprof_tools.model.arrays import Ints, canonical, from_numpy, ints, strings, validity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.host_calls import Draft, correlation
 from nvprof_tools.timeline.ids import Codes, Identities, distinct, factorise
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
-from nvprof_tools.timeline.words import Words, canonical, with_default
+from nvprof_tools.timeline.words import Words, with_default
 
 
 def _work(table: pa.Table, start: Ints, end: Ints, ids: Identities) -> Draft:

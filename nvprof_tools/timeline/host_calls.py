@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nvprof_tools.model.arrays import Bools, Ints, bools, from_numpy, ints, validity
+from nvprof_tools.model.arrays import Bools, Ints, bools, canonical, from_numpy, ints, validity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.correlate import CallIndex
 from nvprof_tools.timeline.ids import PROCESS_BITS, Codes, Identities
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
-from nvprof_tools.timeline.words import Words, canonical, with_default
+from nvprof_tools.timeline.words import Words, with_default
 
 Draft = dict[str, pa.Array]
 """Columns of one table, not yet sorted; process, thread and device still as provisional codes."""

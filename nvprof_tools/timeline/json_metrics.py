@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nvprof_tools.model.arrays import Bools, bools, flat, from_numpy, ints, strings, to_numpy, validity
+from nvprof_tools.model.arrays import Bools, bools, canonical, flat, from_numpy, ints, strings, to_numpy, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.timeline.host_calls import Draft
 from nvprof_tools.timeline.ids import Identities
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants, select
 from nvprof_tools.timeline.samples import GPU_OF_TYPE
-from nvprof_tools.timeline.words import Words, canonical
+from nvprof_tools.timeline.words import Words
 
 SOURCE = "gpumetrics"
 MEMBER_NAMES = ("SM Active", "SMs Active", "GR Active", "SM Issue")

@@ -6,6 +6,7 @@ never join two lanes. Times are clipped to their lane's wall on the way in and m
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,3 +125,18 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
         row[open_rows] -= 1
         open_rows = open_rows[row[open_rows] >= 0]
     return found
+
+
+def slots(start: Ints, end: Ints) -> tuple[Ints, int]:
+    """Deal intervals to as few slots as never overlap: ``(slot of each, how many)``. One step an interval."""
+    slot = np.full(len(start), -1, np.int64)
+    free: list[tuple[int, int]] = []
+    count = 0
+    for row in np.lexsort((end, start)).tolist():
+        if free and free[0][0] <= int(start[row]):
+            _, own = heapq.heappop(free)
+        else:
+            own, count = count, count + 1
+        slot[row] = own
+        heapq.heappush(free, (int(end[row]), own))
+    return slot, count

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
-from nvprof_tools.model.arrays import from_numpy, ints, validity
+from nvprof_tools.model.arrays import canonical, from_numpy, ints, validity
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.tables import SPECS
 from nvprof_tools.model.trace import Session, SourceInfo, Trace
@@ -28,7 +28,7 @@ from nvprof_tools.timeline.plausible import before_call, clip_overlong, unseen_g
 from nvprof_tools.timeline.rows import Account, SessionClock, conform
 from nvprof_tools.timeline.session import Metadata, read_metadata
 from nvprof_tools.timeline.threads import Numbering, number
-from nvprof_tools.timeline.words import Words, canonical
+from nvprof_tools.timeline.words import Words
 
 _CODED = {"process": "process", "thread": "thread", "end_thread": "thread", "device": "device"}
 READ_ORDER = (

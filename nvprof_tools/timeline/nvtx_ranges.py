@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from nvprof_tools.model.arrays import Bools, Ints, bools, flat, from_numpy, ints, strings, validity
+from nvprof_tools.model.arrays import Bools, Ints, bools, canonical, flat, from_numpy, ints, strings, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.host_calls import Draft
 from nvprof_tools.timeline.ids import Codes, Identities, distinct, factorise
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants, keep_intervals, select
-from nvprof_tools.timeline.words import Words, canonical, with_default
+from nvprof_tools.timeline.words import Words, with_default
 
 _PAYLOADS = ("uint64Value", "int64Value", "uint32Value", "int32Value")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from nvprof_tools.model.arrays import Ints, flat, from_numpy, ints, strings, validity
+from nvprof_tools.model.arrays import Ints, canonical, flat, from_numpy, ints, strings, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.gpu_work import _enum
 from nvprof_tools.timeline.host_calls import Draft, correlation
 from nvprof_tools.timeline.ids import Identities, factorise
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_instants
-from nvprof_tools.timeline.words import canonical
 
 GPU_OF_TYPE = 0xFF
 """The lowest byte of a metric's type id is the number of the physical GPU."""

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from nvprof_tools.model.arrays import flat, from_numpy, ints, strings, to_numpy, validity
+from nvprof_tools.model.arrays import canonical, flat, from_numpy, ints, strings, validity
 from nvprof_tools.timeline.ids import Codes, factorise
 
 UNNAMED = ""
-
-
-def canonical(codes: Codes, words: pa.Array) -> pa.DictionaryArray:
-    """``words[codes]`` with repeats merged, unused words dropped and the rest sorted; a code below 0 is null.
-
-    The same rows so have the same array whatever order they were read in.
-    """
-    given = codes >= 0
-    count = np.bincount(codes[given], minlength=len(words)) if given.any() else np.zeros(len(words), np.int64)
-    used = np.flatnonzero(count)
-    merged = words.take(from_numpy(used)).dictionary_encode()
-    order = to_numpy(pc.sort_indices(merged.dictionary)).astype(np.int64)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    table = np.zeros(len(words) + 1, np.int32)
-    table[used] = rank[to_numpy(merged.indices)] if len(used) else 0
-    indices = table[np.where(given, codes, 0)].astype(np.int32)
-    return pa.DictionaryArray.from_arrays(from_numpy(indices, given), merged.dictionary.take(from_numpy(order)))
 
 
 def from_text(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
