@@ -3,7 +3,6 @@ the oldest open one. Nobody holding while somebody waits is a handover and nobod
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from nvprof_tools.attribution.evidence import Evidence
 from nvprof_tools.attribution.sections import Held, Owners, Sections
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, complement, covers, intersect, union, without
+from nvprof_tools.timeline.lanes import slots
 
 HANDOVER = -2
 NOBODY = -1
@@ -101,11 +101,12 @@ def _oldest_in_call(
     rows = np.flatnonzero(keep)
     if len(rows) == 0 or len(rest) == 0:
         return Spans(rest.start[:0], rest.end[:0]), np.empty(0, np.int64)
-    slot_of, slots = _slots(sections, np.flatnonzero(mine))
+    slot_of = np.full(len(sections), -1, np.int64)
+    slot_of[mine], count = slots(sections.start[mine], sections.end[mine])
     slot = slot_of[section[rows]]
     in_calls = [
         union(calls.start[rows[slot == k]], np.minimum(calls.end, sections.end[section])[rows[slot == k]])
-        for k in range(slots)
+        for k in range(count)
     ]
     edges = np.unique(np.concatenate([rest.start, rest.end, *(s.start for s in in_calls), *(s.end for s in in_calls)]))
     at = edges[:-1]
@@ -123,18 +124,3 @@ def _oldest_in_call(
         first = np.where(there, np.minimum(first, age[which]), first)
     found = first < np.iinfo(np.int64).max
     return Spans(at[found], until[found]), by_age[first[found]]
-
-
-def _slots(sections: Sections, members: Index) -> tuple[Ints, int]:
-    """Deal sections to as few slots as never overlap; −1 for others. One step a section, not an event."""
-    slot = np.full(len(sections), -1, np.int64)
-    free: list[tuple[int, int]] = []
-    count = 0
-    for row in members[np.argsort(sections.start[members], kind="stable")].tolist():
-        if free and free[0][0] <= int(sections.start[row]):
-            _, own = heapq.heappop(free)
-        else:
-            own, count = count, count + 1
-        slot[row] = own
-        heapq.heappush(free, (int(sections.end[row]), own))
-    return slot, count

@@ -53,7 +53,8 @@ class Evidence:
     ``calls.code`` indexes ``CALLS`` (−1: another traced call), ``call_name`` indexes ``call_names``; ``ranges.code``
     indexes ``RANGE_ROLES`` (−1: another range), ``range_name`` indexes ``range_names``; ``waits`` are lock waits
     outside every categorised CUDA call, ``driver_locks`` those inside one (``code``: that call's category);
-    ``os_waits`` other OS waits (``code`` indexes ``os_names``); ``overhead`` the profiler's own time.
+    ``os_waits`` other OS waits (``code`` indexes ``os_names``); ``creations`` thread creations; ``overhead`` the
+    profiler's own time.
     """
 
     calls: Rows
@@ -67,6 +68,7 @@ class Evidence:
     driver_locks: Rows
     os_waits: Rows
     os_names: list[str]
+    creations: Rows
     overhead: Rows
     has_os: bool
     has_ranges: bool
@@ -76,7 +78,7 @@ def gather(trace: Trace, pipeline: Pipeline) -> Evidence:
     """Read the thread-side tables of ``trace`` into roles. Vectorised; one rule application a distinct name."""
     calls, call_name, call_names = _calls(trace, pipeline)
     ranges, range_name, range_names, range_open = _ranges(trace, pipeline, calls)
-    waits, driver_locks, os_waits, os_names = _os(trace, calls)
+    waits, driver_locks, os_waits, creations, os_names = _os(trace, calls)
     marked = ranges.where(np.flatnonzero(ranges.code == RANGE_ROLES.index("driver_lock")))
     has_os = "os_calls" in trace.measured or len(marked) > 0
     if "os_calls" not in trace.measured and len(marked):
@@ -93,6 +95,7 @@ def gather(trace: Trace, pipeline: Pipeline) -> Evidence:
         driver_locks,
         os_waits,
         os_names,
+        creations,
         _overhead(trace),
         has_os,
         "nvtx_ranges" in trace.measured,
@@ -164,7 +167,7 @@ def _told_apart(ranges: Rows, shim: Flags, lock: Ints, calls: Rows) -> Rows:
     return Rows(ranges.start, ranges.end, ranges.thread, ranges.process, code)
 
 
-def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, list[str]]:
+def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, Rows, list[str]]:
     table = trace["os_calls"]
     name, words = names(table, "name")
     lock = classify(name, words, lambda word: LOCK_CALLS.index(word) if word in LOCK_CALLS else -1)
@@ -176,8 +179,15 @@ def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, list[str]]:
     around = _call_around(rows, calls)
     inside = every.where(locks[around >= 0])
     driver = Rows(inside.start, inside.end, inside.thread, inside.process, calls.code[around[around >= 0]])
-    wait_words = classify(name, words, lambda word: int(word.startswith(("pthread_join", "pthread_cond_", "sem_"))))
-    return every.where(outside), driver, every.where(np.flatnonzero(wait_words == 1)), words
+    kind = classify(name, words, _os_kind)
+    waiting, creating = every.where(np.flatnonzero(kind == 1)), every.where(np.flatnonzero(kind == 2))
+    return every.where(outside), driver, waiting, creating, words
+
+
+def _os_kind(word: str) -> int:
+    if word.startswith(("pthread_join", "pthread_cond_", "sem_")):
+        return 1
+    return 2 if word == "pthread_create" else 0
 
 
 def _call_around(rows: Rows, calls: Rows) -> Index:

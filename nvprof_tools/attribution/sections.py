@@ -179,59 +179,6 @@ def caller_owners(sections: Sections) -> Owners:
     )
 
 
-def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners, holds: Held) -> Owners:
-    """Add the threads that callers started: other threads' calls belong to the section that holds the lock then.
-
-    Where holds of several devices overlap, the latest to begin before the call is meant: a caller starts its thread
-    right after it took the lock.
-    """
-    calls = evidence.calls
-    other = np.flatnonzero(~np.isin(calls.thread, np.unique(owners.thread)))
-    if len(other) == 0 or len(holds) == 0:
-        return owners
-    process = sections.process[holds.section]
-    row = locate(process, holds.start, holds.end, calls.process[other], calls.start[other])
-    other, section = other[row >= 0], holds.section[row[row >= 0]]
-    if len(other) == 0:
-        return owners
-    key = calls.thread[other] * (len(sections) + 1) + section
-    values, inverse = np.unique(key, return_inverse=True)
-    start = np.full(len(values), np.iinfo(np.int64).max)
-    end = np.full(len(values), np.iinfo(np.int64).min)
-    np.minimum.at(start, inverse, calls.start[other])
-    np.maximum.at(end, inverse, calls.end[other])
-    # A thread that begins with the profiler's own set-up, or ends in it, still works for the section meanwhile.
-    section = values % (len(sections) + 1)
-    start, end = _widen(evidence, values // (len(sections) + 1), start, end)
-    return Owners(
-        np.concatenate([owners.thread, values // (len(sections) + 1)]),
-        np.concatenate([owners.start, np.maximum(start, sections.start[section])]),
-        np.concatenate([owners.end, np.minimum(end, sections.end[section])]),
-        np.concatenate([owners.section, section]),
-        np.concatenate([owners.caller, np.zeros(len(values), bool)]),
-    )
-
-
-def _widen(evidence: Evidence, thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Stretch a thread's time over the ranges and overhead that touch or contain its calls, if it serves once."""
-    once = np.isin(thread, _served_once(thread))
-    low, high = start.copy(), end.copy()
-    for rows in (evidence.ranges, evidence.overhead):
-        slot = np.searchsorted(np.sort(thread), rows.thread)
-        order = np.argsort(thread, kind="stable")
-        known = (slot < len(thread)) & (np.sort(thread)[np.minimum(slot, len(thread) - 1)] == rows.thread)
-        at = order[slot[known]]
-        fits = once[at]
-        np.minimum.at(low, at[fits], rows.start[known][fits])
-        np.maximum.at(high, at[fits], rows.end[known][fits])
-    return low, high
-
-
-def _served_once(thread: Ints) -> Ints:
-    values, counts = np.unique(thread, return_counts=True)
-    return np.asarray(values[counts == 1], np.int64)
-
-
 def lock_waits(evidence: Evidence, sections: Sections, owners: Owners) -> tuple[Held, Ints]:
     """``(waits, inferred)``: each section's waits for the GPU mutex, and which sections' wait had to be inferred.
 

@@ -20,8 +20,8 @@ from nvprof_tools.attribution.sections import (
     find,
     holds,
     lock_waits,
-    with_started_threads,
 )
+from nvprof_tools.attribution.started_threads import with_started_threads
 from nvprof_tools.attribution.window import capture
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.errors import AlignmentError, UsageError
