@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -790,9 +791,14 @@ def hostile(payload: str) -> Attribution:
     )
 
 
+@cache
+def _hostile_base() -> Trace:
+    return rich_trace(copies=1)
+
+
 def hostile_trace(payload: str) -> Trace:
     """The rich trace with ``payload`` for every name."""
-    trace = rich_trace(copies=1)
+    trace = _hostile_base()
     safe = payload.encode("utf-8", "replace").decode("utf-8")
     tables = dict(trace.tables)
     for name in ("kernels", "copies", "api_calls", "nvtx_ranges", "gpu_metrics", "threads", "processes", "devices"):

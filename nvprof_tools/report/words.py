@@ -105,7 +105,9 @@ def duration(value: float | None) -> str:
     """``8.1 us``, ``10.7 ms``, ``1.16 s``: three digits and a unit."""
     if value is None:
         return MISSING
-    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+    if abs(value) < 999.5:
+        return f"{value:.0f} ns"
+    for limit, scale, unit in ((1e6, 1e3, "us"), (1e9, 1e6, "ms")):
         if abs(value) < limit * 0.9995:
             return f"{_three_digits(value / scale)} {unit}"
     return f"{_three_digits(value / 1e9)} s"
@@ -164,4 +166,4 @@ def _three_digits(value: float) -> str:
         return f"{value:,.0f}"
     if size >= 9.995:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size != int(size) else f"{value:.0f}"
+    return f"{value:.2f}"

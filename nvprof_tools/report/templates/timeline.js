@@ -305,7 +305,7 @@ const nvprofTimeline = (function () {
       locate: (k, i) => {
         const level = lanes[k].levels[0], box = main.over.getBoundingClientRect();
         const t = (Math.max(level.start[i], view[0]) + Math.min(level.end[i], view[1])) / 2;
-        return { x: box.left + main.valToPos(t, "x"), y: box.top + (k + 0.5) * box.height / lanes.length, name: data.names[level.name[i]], start: level.start[i], end: level.end[i], n: level.n };
+        return { x: box.left + (t - view[0]) / (view[1] - view[0]) * box.width, y: box.top + (k + 0.5) * box.height / lanes.length, name: data.names[level.name[i]], start: level.start[i], end: level.end[i], n: level.n };
       },
       labels: () => lanes.map(lane => lane.label),
     };
