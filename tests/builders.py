@@ -354,3 +354,51 @@ def _write(database: sqlite3.Connection, name: str, columns: list[_Column], rows
     database.execute(f'CREATE TABLE "{name}" ({body})')
     values = [[c.filled(row.get(c.name)) for c in columns] for row in rows]
     database.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', values)
+
+
+UNSIGNED = {"globalTid", "globalPid", "endGlobalTid", "address", "typeId"}
+
+
+def to_columnar(database: Path, folder: Path, kind: str) -> Path:
+    """The same export as ``parquet`` or ``arrow`` files in ``folder``, or as ``streams`` in one file.
+
+    As nsys does, Arrow forms have unsigned columns where SQLite has signed ones, and Parquet widens to 64 bits.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir()
+    connection = sqlite3.connect(database)
+    streams = []
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        rows = connection.execute(f'SELECT * FROM "{name}"')
+        labels = [d[0] for d in rows.description]
+        declared = {r[1]: r[2] for r in connection.execute(f'PRAGMA table_info("{name}")')}
+        columns = list(zip(*rows.fetchall(), strict=True)) or [()] * len(labels)
+        arrays = []
+        for label, values in zip(labels, columns, strict=True):
+            if declared[label] == "TEXT":
+                arrays.append(pa.array(values, pa.string()))
+            elif declared[label] == "REAL":
+                arrays.append(pa.array(values, pa.float64()))
+            elif label in UNSIGNED:
+                arrays.append(pa.array([None if v is None else v & (1 << 64) - 1 for v in values], pa.uint64()))
+            else:
+                arrays.append(pa.array(values, pa.int64()))
+        table = pa.table(arrays, names=labels)
+        if kind == "parquet":
+            parquet.write_table(table, folder / f"{name}.parquet", version="1.0")
+        elif kind == "arrow":
+            with pa.OSFile(str(folder / f"{name}.arrow"), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema.with_metadata({"table_name": name})) as writer:
+                writer.write_table(table)
+            streams.append(sink.getvalue().to_pybytes())
+    connection.close()
+    if kind == "streams":
+        path = folder / "export.arrow"
+        path.write_bytes(b"".join(streams))
+        return path
+    return folder
