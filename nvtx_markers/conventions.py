@@ -66,7 +66,9 @@ TIMELINE_MARK_PATTERN: Final = (
 SHIM_PREFIX: Final = "nvtx_markers "
 """First bytes of the one mark each process makes when the preload library or the header starts up:
 ``nvtx_markers conventions=1 source=preload mutex=on held=on driver_lock=on cuda=on tap=on osrt=off``.
-``source`` is ``preload``, ``header`` or ``python``; a part that stands aside says ``aside`` and why in ``osrt``."""
+``source`` is ``preload``, ``header`` or ``python``. A part is ``on``, ``off`` (asked for) or ``aside`` (nsys' OS tracing
+records it); ``osrt`` is ``off``, ``aside``, ``coexist`` or ``quiet``. Ranges with the text ``shim`` around it warm the tool
+up and mean nothing."""
 
 SHIM_PATTERN: Final = r"^nvtx_markers conventions=(?P<conventions>\d+) source=(?P<source>\w+)(?P<parts>( \w+=[\w-]+)*)$"
 

@@ -51,7 +51,8 @@ enum nm_part {
     NM_PART_DRIVER = 4,
     NM_PART_CUDA = 8,
     NM_PART_TAP = 16,
-    NM_PART_ALL = 31
+    NM_PART_ALL = 31,
+    NM_RELAY = 32 /* a profiler traces the same functions: let it see them */
 };
 
 /* ---- start.c: whether anything is emitted, decided once before main ---- */
@@ -60,6 +61,10 @@ NM_HIDDEN extern _Atomic uint32_t nm_parts;
 /* True between a tool's start and exit: what the C ABI asks. */
 NM_HIDDEN extern _Atomic uint32_t nm_listening;
 NM_HIDDEN void nm_start(void);
+/* Each asks for the profiler's stubs of its functions. */
+NM_HIDDEN void nm_locks_find_stubs(void);
+NM_HIDDEN void nm_tap_find_stubs(void);
+NM_HIDDEN void nm_stdio_find_stubs(void);
 
 static inline bool nm_on(uint32_t part) {
     return NM_UNLIKELY((atomic_load_explicit(&nm_parts, memory_order_relaxed) & part) != 0);
@@ -94,7 +99,9 @@ static inline uint8_t nm_hash8(const void *address) {
     const uint64_t a = (uint64_t)(uintptr_t)address;
     return (uint8_t)((a >> 4) ^ (a >> 12) ^ (a >> 20));
 }
-static inline bool nm_maybe_hot(const void *mutex) { return NM_UNLIKELY(nm_hot_filter[nm_hash8(mutex)] != 0); }
+static inline bool nm_maybe_hot(const void *mutex) {
+    return NM_UNLIKELY(__atomic_load_n(&nm_hot_filter[nm_hash8(mutex)], __ATOMIC_RELAXED) != 0);
+}
 NM_HIDDEN void nm_held_start(void); /* reads the symbols asked for */
 NM_HIDDEN void nm_held_begin(pthread_mutex_t *mutex);
 NM_HIDDEN void nm_held_end(pthread_mutex_t *mutex);

@@ -2,6 +2,7 @@
 #include "internal.h"
 #include "real.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,17 +75,21 @@ void nm_start(void) {
     const char *disable = getenv("NVTX_MARKERS_DISABLE");
     const char *osrt_wish = getenv("NVTX_MARKERS_OSRT");
     const char *osrt = "off";
-    uint32_t wanted = NM_PART_ALL, aside = 0;
+    uint32_t wanted = NM_PART_ALL, aside = 0, relay = 0;
 
     if (atomic_flag_test_and_set(&started)) return;
     if (injection == NULL || *injection == '\0' || nm_list_has(disable, "all")) return;
     for (int i = 0; i < PART_NAMES; i++)
         if (nm_list_has(disable, part_names[i].name)) wanted &= ~part_names[i].part;
     if (os_tracing()) {
-        /* nsys records the waits itself. Holds, calls and the tap have no rows of its own. */
-        osrt = osrt_wish != NULL && strcmp(osrt_wish, "coexist") == 0 ? "coexist" : "aside";
-        if (strcmp(osrt, "aside") == 0) aside = NM_PART_MUTEX | NM_PART_DRIVER;
-        if (osrt_wish != NULL && strcmp(osrt_wish, "quiet") == 0) {
+        /* nsys records lock waits itself. It is shown every call of the program; the rest of ours goes on. */
+        relay = NM_RELAY;
+        osrt = "aside";
+        aside = NM_PART_MUTEX | NM_PART_DRIVER;
+        if (osrt_wish != NULL && strcmp(osrt_wish, "coexist") == 0) {
+            osrt = "coexist";
+            aside = 0;
+        } else if (osrt_wish != NULL && strcmp(osrt_wish, "quiet") == 0) {
             osrt = "quiet";
             aside = NM_PART_ALL;
         }
@@ -95,7 +100,19 @@ void nm_start(void) {
     atexit(stop);
     atomic_store(&nm_listening, 1);
     say_what_is_on(wanted, aside, osrt);
-    atomic_store(&nm_parts, wanted & ~aside);
+    if (relay != 0) {
+        nm_locks_find_stubs();
+        nm_tap_find_stubs();
+        nm_stdio_find_stubs();
+    }
+    atomic_store(&nm_parts, (wanted & ~aside) | relay);
+}
+
+void *nm_stub(const char *name) {
+    void *const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    void *const given = libc == NULL ? NULL : dlsym(libc, name);
+    if (libc != NULL) dlclose(libc);
+    return given == nm_libc(name) || nm_owner_of(given) != NM_OWNER_TOOL ? NULL : given;
 }
 
 /* ---- the moment before main ---- */

@@ -158,23 +158,38 @@ static inline bool tapped(int fd) {
     return nm_on(NM_PART_TAP) && (fd == 1 || fd == 2) && nm_emitting == 0 && nm_tap_paused == 0;
 }
 
-NM_EXPORT ssize_t write(int fd, const void *bytes, size_t length) {
-    if (!tapped(fd)) return write_call(fd, bytes, length);
-    const uint64_t began = nm_mono_ns();
-    const ssize_t written = write_call(fd, bytes, length);
-    if (written > 0) nm_tap_feed(fd, bytes, (size_t)written, began);
+static __attribute__((noinline)) ssize_t seen_write(const void *caller, int fd, const void *bytes, size_t length) {
+    const bool follow = tapped(fd);
+    const uint64_t began = follow ? nm_mono_ns() : 0;
+    const ssize_t written = write_relay(caller, fd, bytes, length);
+    if (follow && written > 0) nm_tap_feed(fd, bytes, (size_t)written, began);
     return written;
 }
 
-NM_EXPORT ssize_t writev(int fd, const struct iovec *pieces, int count) {
-    if (!tapped(fd)) return writev_call(fd, pieces, count);
-    const uint64_t began = nm_mono_ns();
-    const ssize_t written = writev_call(fd, pieces, count);
-    size_t left = written > 0 ? (size_t)written : 0;
+NM_EXPORT ssize_t write(int fd, const void *bytes, size_t length) {
+    if (!nm_on(NM_PART_TAP | NM_RELAY)) return write_call(fd, bytes, length);
+    return seen_write(__builtin_return_address(0), fd, bytes, length);
+}
+
+static __attribute__((noinline)) ssize_t seen_writev(const void *caller, int fd, const struct iovec *pieces, int count) {
+    const bool follow = tapped(fd);
+    const uint64_t began = follow ? nm_mono_ns() : 0;
+    const ssize_t written = writev_relay(caller, fd, pieces, count);
+    size_t left = follow && written > 0 ? (size_t)written : 0;
     for (int i = 0; i < count && left > 0; i++) {
         const size_t length = pieces[i].iov_len < left ? pieces[i].iov_len : left;
         nm_tap_feed(fd, pieces[i].iov_base, length, began);
         left -= length;
     }
     return written;
+}
+
+NM_EXPORT ssize_t writev(int fd, const struct iovec *pieces, int count) {
+    if (!nm_on(NM_PART_TAP | NM_RELAY)) return writev_call(fd, pieces, count);
+    return seen_writev(__builtin_return_address(0), fd, pieces, count);
+}
+
+void nm_tap_find_stubs(void) {
+    write_find_stub();
+    writev_find_stub();
 }
