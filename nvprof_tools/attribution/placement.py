@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import LogRun, Session
 from nvprof_tools.timeline import marks
-from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near
+from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near, stretched
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints
 from nvprof_tools.timeline.marks import Marks
@@ -47,6 +47,7 @@ class Placed:
     matched: int
     possible: int
     exact: Mapping[str, Ints] = field(default_factory=dict)
+    drift_ppb: int = 0
 
     def time(self, column: str) -> Ints:
         """An event's time of every partition on the trace's clock: its mark's, else the middle of its millisecond, else
@@ -54,7 +55,9 @@ class Placed:
         stamp = ints(self.run.partitions, column, NEVER)
         if self.clock.offset_ns is None:
             return np.full(len(stamp), NEVER)
-        time = np.where(stamp == NEVER, NEVER, stamp * MS + MS // 2 + self.clock.offset_ns)
+        known = np.where(stamp == NEVER, 0, stamp)
+        time = stretched(known, self.drift_ppb) + MS // 2 + self.clock.offset_ns
+        time = np.where(stamp == NEVER, NEVER, time)
         marked = self.exact.get(column)
         return time if marked is None else np.where(marked == NEVER, time, marked)
 
@@ -88,7 +91,8 @@ def place(
             row = np.full(len(sections), -1, np.int64)
             row[mine] = found.pair
             clock = _clock(found, anchor, drift_bounds(work, brackets, found.pair))
-            best = Placed(run, clock, process, row, found.matched, found.matched + _strays(work, brackets, found))
+            possible = found.matched + _strays(work, brackets, found)
+            best = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
     if best is not None and _believable(best):
         return best
     return _by_anchor(runs, sections, session, best)
@@ -138,7 +142,8 @@ def _strays(work: Work, brackets: Brackets, found: Fit) -> int:
     taken = np.zeros(len(brackets), bool)
     taken[found.pair[paired]] = True
     closed = (brackets.end >= 0) & (brackets.start < UNSTARTED)
-    start, end = brackets.start * MS + found.middle, (brackets.end + 1) * MS + found.middle
+    fitted = replace(brackets, drift_ppb=found.drift_ppb)
+    start, end = fitted.begins + found.middle, fitted.limits + found.middle
     if not closed.any():
         return 0
     inside = (work.first >= start[closed].min()) & (work.last <= end[closed].max()) & ~paired
@@ -168,8 +173,8 @@ def _clock(found: Fit, anchor: int | None, drift: tuple[float, float] | None) ->
     inside = anchor is not None and found.low <= anchor <= found.high
     low = max(found.low, -(2**60))
     offset = anchor if inside and anchor is not None else (low + found.high) // 2
-    rate = None
-    if drift is not None and max(abs(drift[0]), abs(drift[1])) < DRIFT_BOUND_PPM:
+    rate = found.drift_ppb / 1000 if found.drift_ppb else None
+    if not found.drift_ppb and drift is not None and max(abs(drift[0]), abs(drift[1])) < DRIFT_BOUND_PPM:
         rate = 0.0 if drift[0] <= 0.0 <= drift[1] else (drift[0] + drift[1]) / 2
     return Clock(
         "anchor" if inside else "constraints",

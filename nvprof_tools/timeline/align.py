@@ -1,8 +1,8 @@
 """The pipeline's log on the trace's clock: an offset, and the bounds that what must hold puts on it.
 
-``trace_ns = log_ms * 1_000_000 + offset_ns``. A millisecond stamp is floored, so the event itself lies in
-``[stamp, stamp + 1 ms)``. A partition's own work cannot begin before its bracket does nor end after it, so a pairing of
-a unit of work ``[first, last)`` with a bracket ``[start, end]`` allows the offsets
+``trace_ns = log_ms * 1_000_000 + offset_ns``, and on long runs a drift on top. A millisecond stamp is floored, so the
+event itself lies in ``[stamp, stamp + 1 ms)``. A partition's own work cannot begin before its bracket does nor end
+after it, so a pairing of a unit of work ``[first, last)`` with a bracket ``[start, end]`` allows the offsets
 
     ``last - end - 1 ms < offset <= first - start``
 
@@ -13,9 +13,10 @@ they allow bounds it. Worked example: work at 5.2…9.1 ms on the trace, bracket
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from nvprof_tools.timeline.intervals import Index, Ints
 from nvprof_tools.timeline.lanes import Lanes
@@ -24,10 +25,19 @@ MS = 1_000_000
 _NEAR_NS = 25 * MS
 _CANDIDATE_NS = 5 * MS
 _BIN_NS = 2 * MS
-_SAMPLE = 200
+_SAMPLE = 400
 _CANDIDATES = 24
 _MAX_PAIRS = 20_000_000
-_LOW = -(2**61)
+_FAR = 2**61
+_MOST_OPEN = 256
+_LONG_NS = 5_000 * MS
+_STRETCHES = 64
+_LEAST_STRETCH = 6
+_LARGEST_STRETCH = 256
+_SEEDS = 4
+_REFINEMENTS = 4
+_MOST_DRIFT = 5_000
+"""One part in so many, 200 ppm: two clocks of one machine stay within it."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +51,45 @@ class Work:
     def __len__(self) -> int:
         return len(self.first)
 
+    def take(self, rows: Index) -> Work:
+        """The chosen units, in the order given."""
+        return Work(self.first[rows], self.last[rows], self.thread[rows])
+
 
 @dataclass(frozen=True)
 class Brackets:
-    """Brackets of the log: whole ms, floor; ``end`` is ``-1`` where it never came; ``worker`` ``-1`` when unknown."""
+    """Brackets of the log: whole ms, floor; ``end`` is ``-1`` where it never came; ``worker`` ``-1`` when unknown.
+
+    ``drift_ppb``: how much faster the trace's clock runs, in parts of 10⁹; log time 0 stays where it is.
+    """
 
     start: Ints
     end: Ints
     worker: Ints
+    drift_ppb: int = 0
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def closed(self) -> npt.NDArray[np.bool_]:
+        """Which brackets have an end."""
+        return np.greater_equal(self.end, 0)
+
+    @property
+    def begins(self) -> Ints:
+        """The earliest instant of each start, ns of trace time from log time 0."""
+        return stretched(self.start, self.drift_ppb)
+
+    @property
+    def limits(self) -> Ints:
+        """The last ns that each end's stamp stands for; far away where there is no end."""
+        return np.where(self.closed, stretched(self.end + 1, self.drift_ppb) - 1, _FAR)
+
+
+def stretched(stamp_ms: Ints, drift_ppb: int) -> Ints:
+    """Log stamps, whole ms, as ns of the trace's clock from log time 0. Exact integers for 30 years of log."""
+    return stamp_ms * MS + stamp_ms * drift_ppb // 1000
 
 
 @dataclass(frozen=True)
@@ -62,6 +100,7 @@ class Fit:
     matched: int
     low: int
     high: int
+    drift_ppb: int = 0
 
     @property
     def middle(self) -> int:
@@ -78,24 +117,90 @@ def fit_near(work: Work, brackets: Brackets, around: int, width: int) -> Fit | N
     here = (low <= best) & (best <= high)
     pair = _one_to_one(work, brackets, i[here], j[here])
     rows = np.flatnonzero(pair >= 0)
-    start_ns, end_ns = brackets.start[pair[rows]] * MS, brackets.end[pair[rows]] * MS
-    lows = np.where(brackets.end[pair[rows]] >= 0, work.last[rows] - end_ns - MS + 1, _LOW)
-    return Fit(pair, len(rows), int(lows.max()), int((work.first[rows] - start_ns).min()))
+    lows = work.last[rows] - brackets.limits[pair[rows]]
+    highs = work.first[rows] - brackets.begins[pair[rows]]
+    return Fit(pair, len(rows), int(lows.max()), int(highs.min()), brackets.drift_ppb)
 
 
 def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
-    """The best pairing under any offset. An anchor that fits every unit settles it; else all offsets are searched."""
+    """The best pairing under any offset, and any drift a long run shows.
+
+    An anchor that fits every unit settles it; else all offsets are searched; else the offset is followed through the
+    run.
+    """
     if len(work) == 0 or len(brackets) == 0:
         return None
     possible = min(len(work), len(brackets))
     best = None if anchor is None else fit_near(work, brackets, anchor, _NEAR_NS)
     if best is not None and best.matched == possible:
         return best
-    for around in _candidates(work, brackets):
-        found = fit_near(work, brackets, around, _CANDIDATE_NS)
-        if found is not None and (best is None or found.matched > best.matched):
-            best = found
+    for around in _ranked(work.take(_evenly(len(work), _SAMPLE)), brackets):
+        best = _better(best, fit_near(work, brackets, around, _CANDIDATE_NS))
+        if best is not None and best.matched == possible:
+            break
+    if best is not None and best.matched == possible:
+        return best
+    if best is not None:
+        best = _refined(work, brackets, best)
+    for seed, drift_ppb in _followed(work, brackets, anchor) if best is None or best.matched < possible else ():
+        if best is not None and best.matched == possible:
+            break
+        best = _better(best, fit_near(work, replace(brackets, drift_ppb=drift_ppb), seed, _NEAR_NS))
     return best
+
+
+def _refined(work: Work, brackets: Brackets, best: Fit) -> Fit:
+    """The same pairing with the drift that its own pairs show, as long as that pairs more."""
+    for _ in range(_REFINEMENTS):
+        rows = np.flatnonzero((best.pair >= 0) & brackets.closed[best.pair])
+        at = brackets.start[best.pair[rows]]
+        if len(rows) < _LEAST_STRETCH or int(at.max() - at.min()) * MS < _LONG_NS:
+            break
+        bounds = work.first[rows] + work.last[rows] - (brackets.start + brackets.end + 1)[best.pair[rows]] * MS
+        slope, begin = np.polyfit(at.astype(np.float64), (bounds - bounds[0]) / 2, 1)
+        drift_ppb = round(slope * 1000)
+        if abs(drift_ppb) > 10**9 // _MOST_DRIFT:
+            break
+        offset = round(begin) + int(bounds[0]) // 2
+        found = fit_near(work, replace(brackets, drift_ppb=drift_ppb), offset, _CANDIDATE_NS)
+        if found is None or found.matched <= best.matched:
+            break
+        best = found
+    return best
+
+
+def _better(known: Fit | None, found: Fit | None) -> Fit | None:
+    return found if found is not None and (known is None or found.matched > known.matched) else known
+
+
+def _followed(work: Work, brackets: Brackets, anchor: int | None) -> list[tuple[int, int]]:
+    """``(offset, drift)`` that fit stretch after stretch of a long run, each stretch near the offset before it."""
+    order = np.argsort(work.first, kind="stable")
+    if len(order) < 2 * _LEAST_STRETCH or int(work.first[order[-1]] - work.first[order[0]]) < _LONG_NS:
+        return []
+    stretches = np.array_split(order, min(_STRETCHES, len(order) // _LEAST_STRETCH))
+    stretches = [rows[:_LARGEST_STRETCH] for rows in stretches]
+    head = work.take(stretches[0])
+    out = []
+    for seed in ([] if anchor is None else [anchor]) + _ranked(head, brackets):
+        at: list[float] = []
+        bounds: list[tuple[int, int]] = []
+        offset, before = seed, int(head.first[0])
+        for rows in stretches:
+            part = work.take(rows)
+            found = fit_near(part, brackets, offset, _CANDIDATE_NS + (int(part.first[0]) - before) // _MOST_DRIFT)
+            if found is None or found.matched * 2 < len(part):
+                continue
+            offset, before = found.middle, int(part.first[0])
+            at.append(float(np.mean(brackets.start[found.pair[found.pair >= 0]])))
+            bounds.append((found.low, found.high))
+        if len(at) >= 2 and at[-1] > at[0]:
+            middle = np.array([(low + high) / 2 for low, high in bounds])
+            slope, begin = np.polyfit(np.array(at), middle - middle[0], 1)
+            drift_ppb = round(slope * 1000)
+            if abs(drift_ppb) <= 10**9 // _MOST_DRIFT:
+                out.append((round(begin + middle[0]), drift_ppb))
+    return out
 
 
 def drift_bounds(work: Work, brackets: Brackets, pair: Ints) -> tuple[float, float] | None:
@@ -122,23 +227,23 @@ def drift_bounds(work: Work, brackets: Brackets, pair: Ints) -> tuple[float, flo
 
 def _feasible(work: Work, brackets: Brackets, around: int, width: int) -> tuple[Index, Index, Ints, Ints]:
     """Pairs whose allowed offsets meet ``around ± width``: unit, bracket, lowest and highest offset."""
-    order = np.argsort(brackets.start, kind="stable")
-    start = brackets.start[order] * MS
-    closed = brackets.end[order] >= 0
-    longest = int((brackets.end[order] - brackets.start[order])[closed].max(initial=0) + 1) * MS
-    length = work.last - work.first
+    begins, limits = brackets.begins, brackets.limits
+    closed = np.flatnonzero(brackets.closed)
+    closed = closed[np.argsort(begins[closed], kind="stable")]
+    longest = int((limits[closed] - begins[closed]).max(initial=0))
     # A bracket must begin before the unit and, being no longer than the longest, not too long before its end.
-    until = np.searchsorted(start, work.first - (around - width), side="right")
-    since = np.searchsorted(start, work.last - (around + width) - MS - longest, side="left")
-    since = np.where(closed.all(), since, 0)
+    until = np.searchsorted(begins[closed], work.first - (around - width), side="right")
+    since = np.searchsorted(begins[closed], work.last - (around + width) - longest, side="left")
     count = np.maximum(until - since, 0)
-    if int(count.sum()) > _MAX_PAIRS:
+    if int(count.sum()) > _MAX_PAIRS and width > MS:
         return _feasible(work, brackets, around, width // 2)
     i = np.repeat(np.arange(len(work)), count)
-    j = np.repeat(since, count) + np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
-    j = order[j]
-    high = work.first[i] - brackets.start[j] * MS
-    low = np.where(brackets.end[j] >= 0, high + length[i] - (brackets.end[j] - brackets.start[j] + 1) * MS + 1, _LOW)
+    at = np.repeat(since, count) + np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
+    # Brackets without an end are few: they are asked for every unit.
+    never = np.flatnonzero(~brackets.closed)[:_MOST_OPEN]
+    i = np.concatenate([i, np.repeat(np.arange(len(work)), len(never))])
+    j = np.concatenate([closed[at], np.tile(never, len(work))])
+    high, low = work.first[i] - begins[j], work.last[i] - limits[j]
     keep = (low <= high) & (high >= around - width) & (low <= around + width)
     return i[keep], j[keep], low[keep], high[keep]
 
@@ -163,7 +268,9 @@ def _most_allowed(unit: Index, low: Ints, high: Ints, around: int, width: int) -
 
 def _one_to_one(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
     """Give each unit at most one bracket and the other way round: a thread keeps its worker, the tightest fit first."""
-    slack = (brackets.end[j] - brackets.start[j]) * MS - (work.last[i] - work.first[i])
+    slack = np.where(
+        brackets.closed[j], (brackets.end[j] - brackets.start[j]) * MS - work.last[i] + work.first[i], _FAR
+    )
     usual = _usual_worker(work.thread[i], brackets.worker[j], len(brackets))
     order = np.lexsort((j, i, np.abs(slack), brackets.worker[j] != usual))
     pair = np.full(len(work), -1, np.int64)
@@ -187,12 +294,24 @@ def _usual_worker(thread: Ints, worker: Ints, size: int) -> Ints:
     return np.asarray(worker[best][np.searchsorted(thread[best], thread)], np.int64)
 
 
+def _ranked(work: Work, brackets: Brackets) -> list[int]:
+    """The candidates under which the most units find a bracket, best first."""
+    tried = [(fit_near(work, brackets, around, _CANDIDATE_NS), around) for around in _candidates(work, brackets)]
+    matched = {around: 0 if found is None else found.matched for found, around in tried}
+    return sorted(matched, key=lambda around: -matched[around])[:_SEEDS]
+
+
+def _evenly(count: int, most: int) -> Index:
+    """At most ``most`` row numbers spread over ``count``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.intp))
+
+
 def _candidates(work: Work, brackets: Brackets) -> list[int]:
     """Offsets under which many begin-to-begin distances agree, most first."""
-    rows = np.unique(np.linspace(0, len(work) - 1, min(len(work), _SAMPLE)).astype(np.int64))
+    rows = _evenly(len(work), _SAMPLE)
     high = (work.first[rows][:, None] - brackets.start[None, :] * MS).ravel()
     length = np.repeat(work.last[rows] - work.first[rows], len(brackets))
-    room = np.tile(np.where(brackets.end >= 0, (brackets.end - brackets.start + 1) * MS, 2**60), len(rows))
+    room = np.tile(np.where(brackets.closed, (brackets.end - brackets.start + 1) * MS, _FAR), len(rows))
     high = high[length < room]
     if len(high) == 0:
         return []
