@@ -74,7 +74,7 @@ def attribute(
     work = work.owned(device_work.sections_of(trace, work, found.owners))
     span, items = window.choose(options.window, found.placed, pipeline, trace, work)
     if len(found.sections) == 0 and found.placed is None:
-        found = implicit(found, trace, work, span)
+        found = implicit(found, trace, work, span, pipeline)
         work = work.owned(device_work.sections_of(trace, work, found.owners))
     join = None
     if counters is not None:

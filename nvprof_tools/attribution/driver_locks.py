@@ -6,6 +6,7 @@ process is in at that instant: pinning and unpinning first, since they hold the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from nvprof_tools.attribution.categories import BLOCKER_ORDER, CALLS
 from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.attribution.evidence import Evidence, Rows
 from nvprof_tools.attribution.sections import Owners, Sections
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, intersect, pairs, union, without
+from nvprof_tools.timeline.intervals import Index, Ints, Spans, intersect, pairs, subtract, union, without
 from nvprof_tools.timeline.lanes import Lanes
 
 NONE = "none"
@@ -36,20 +37,41 @@ class LockedTime:
 
 def find(evidence: Evidence, sections: Sections, owners: Owners, parts: Segments) -> LockedTime:
     """Driver-lock time of every section, blocker by blocker. Exact: pieces of the partition view's own segments."""
-    locks = evidence.driver_locks
-    owner = owners.of(locks.thread, locks.start)
+    locks, calls = evidence.driver_locks, evidence.calls
+    owner, call_owner = owners.of(locks.thread, locks.start), owners.of(calls.thread, calls.start)
+    rank, ranks = _ranks(owners, locks.thread, owner)
+    call_rank, _ = _ranks(owners, calls.thread, call_owner)
     found: list[tuple[Spans, int, Ints]] = []
-    busy_threads = _threads_in(evidence.calls)
+    busy_threads = _threads_in(calls)
     for code, category in enumerate(CALLS):
-        rows = np.flatnonzero((locks.code == code) & (owner >= 0))
-        if len(rows) == 0:
+        mine = (locks.code == code) & (owner >= 0)
+        if not mine.any():
             continue
-        waiting = intersect(
-            parts.spans_of(category), parts.lanes.place(owner[rows], locks.start[rows], locks.end[rows])
-        )
-        for spans, blocker in _blamed(waiting, code, parts.lanes, sections, busy_threads):
-            found.append((spans, code, np.full(len(spans), blocker, np.int64)))
+        rest = parts.spans_of(category)
+        for own in range(ranks):
+            rows = np.flatnonzero(mine & (rank == own))
+            waiting = intersect(rest, parts.lanes.place(owner[rows], locks.start[rows], locks.end[rows]))
+            rest = without(rest, waiting)
+            own_calls = [
+                parts.lanes.place(call_owner[k], calls.start[k], calls.end[k])
+                for other in BLOCKER_ORDER
+                for k in [np.flatnonzero((call_rank == own) & (call_owner >= 0) & (calls.code == CALLS.index(other)))]
+            ]
+            for spans, blocker in _blamed(waiting, own_calls, parts.lanes, sections, busy_threads):
+                found.append((spans, code, np.full(len(spans), blocker, np.int64)))
     return _assembled(found, parts.lanes)
+
+
+def _ranks(owners: Owners, thread: Ints, section: Ints) -> tuple[Ints, int]:
+    """Each row's thread as a number within its section, and how many numbers there are; −1 for no section."""
+    pairs_of = np.unique(np.stack([owners.section, owners.thread]), axis=1)
+    first = np.searchsorted(pairs_of[0], pairs_of[0], side="left")
+    rank = np.arange(pairs_of.shape[1]) - first
+    threads = np.unique(owners.thread)
+    stride = len(threads) + 1
+    packed = pairs_of[0] * stride + np.searchsorted(threads, pairs_of[1])
+    at = np.searchsorted(packed, section * stride + np.searchsorted(threads, thread))
+    return np.where(section >= 0, np.append(rank, -1)[np.minimum(at, len(rank))], -1), int(rank.max(initial=-1)) + 1
 
 
 def _assembled(found: list[tuple[Spans, int, Ints]], lanes: Lanes) -> LockedTime:
@@ -65,33 +87,53 @@ def _assembled(found: list[tuple[Spans, int, Ints]], lanes: Lanes) -> LockedTime
 
 
 def _blamed(
-    waiting: Spans, code: int, lanes: Lanes, sections: Sections, busy: dict[tuple[int, int, int], Spans]
+    waiting: Spans, own_calls: list[Spans], lanes: Lanes, sections: Sections, busy: Mapping[tuple[int, int, int], Spans]
 ) -> list[tuple[Spans, int]]:
-    """Split waiting time by the first blocker, in order, that another thread of the process is in."""
+    """Split waiting time by the first blocker, in order, that another thread of the process is in.
+
+    ``own_calls[b]`` is when the waiting threads themselves are in a call of blocker ``b``: there it takes two threads.
+    """
     out: list[tuple[Spans, int]] = []
     rest = waiting
     for blocker, category in enumerate(BLOCKER_ORDER):
-        other = CALLS.index(category)
-        # The waiting thread is itself in a call of its own category: there it takes two.
-        needed = 2 if other == code else 1
-        lane, start, end = lanes.lift(rest)
-        inside_start: list[Ints] = []
-        inside_end: list[Ints] = []
-        for process in np.unique(sections.process[lane]).tolist():
-            spans = busy.get((process, other, needed))
-            if spans is None or len(spans) == 0:
-                continue
-            mine = np.flatnonzero(sections.process[lane] == process)
-            i, j = pairs(spans, Spans(start[mine], end[mine]))
-            shift = (rest.start - start)[mine][j]
-            inside_start.append(np.maximum(spans.start[i], start[mine][j]) + shift)
-            inside_end.append(np.minimum(spans.end[i], end[mine][j]) + shift)
-        if inside_start:
-            inside = union(np.concatenate(inside_start), np.concatenate(inside_end))
+        code = CALLS.index(category)
+        alone = subtract(rest, own_calls[blocker])
+        inside = _join(
+            _within(alone, lanes, sections, busy, (code, 1)),
+            _within(intersect(rest, own_calls[blocker]), lanes, sections, busy, (code, 2)),
+        )
+        if len(inside):
             out.append((inside, blocker))
             rest = without(rest, inside)
     out.append((rest, BLOCKERS.index(NONE)))
     return out
+
+
+def _join(a: Spans, b: Spans) -> Spans:
+    return union(np.concatenate([a.start, b.start]), np.concatenate([a.end, b.end]))
+
+
+def _within(
+    spans: Spans,
+    lanes: Lanes,
+    sections: Sections,
+    busy: Mapping[tuple[int, int, int], Spans],
+    wanted: tuple[int, int],
+) -> Spans:
+    """Axis time in which at least so many threads of the section's process are in a call of the category."""
+    lane, start, end = lanes.lift(spans)
+    shift = spans.start - start
+    starts: list[Ints] = [start[:0]]
+    ends: list[Ints] = [end[:0]]
+    for process in np.unique(sections.process[lane]).tolist():
+        others = busy.get((process, *wanted))
+        if others is None or len(others) == 0:
+            continue
+        mine = np.flatnonzero(sections.process[lane] == process)
+        i, j = pairs(others, Spans(start[mine], end[mine]))
+        starts.append(np.maximum(others.start[i], start[mine][j]) + shift[mine][j])
+        ends.append(np.minimum(others.end[i], end[mine][j]) + shift[mine][j])
+    return union(np.concatenate(starts), np.concatenate(ends))
 
 
 def _threads_in(calls: Rows) -> dict[tuple[int, int, int], Spans]:

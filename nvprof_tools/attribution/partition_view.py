@@ -32,7 +32,7 @@ def view(
     for code, category in enumerate(CALLS):
         rows = np.flatnonzero((calls.code == code) & (call_owner >= 0))
         layers.append(Layer(category, lanes.place(call_owner[rows], calls.start[rows], calls.end[rows])))
-    lane, start, end = _touching(evidence.overhead, owners)
+    _, lane, start, end = owners.meeting(evidence.overhead)
     layers.append(Layer("profiler", lanes.place(lane, start, end)))
     layers.append(Layer("unattributed", lanes.place(*lost)))
     other = np.flatnonzero((calls.code < 0) & (call_owner >= 0))
@@ -46,17 +46,6 @@ def view(
         _labelled(lanes, evidence.os_waits.where(rows), os_owner[rows], evidence.os_waits.code[rows], evidence.os_names)
     )
     return sweep(lanes, layers, "cpu")
-
-
-def _touching(rows: Rows, owners: Owners) -> tuple[Ints, Ints, Ints]:
-    """Parts of rows that lie in the time their thread works for a section: ``(section, start, end)``.
-
-    A row may begin before its thread's first call for the section, so its end is looked up too.
-    """
-    first, last = owners.of(rows.thread, rows.start), owners.of(rows.thread, rows.end - 1)
-    section = np.where(first >= 0, first, last)
-    kept = np.flatnonzero(section >= 0)
-    return section[kept], rows.start[kept], rows.end[kept]
 
 
 def _labelled(lanes: Lanes, rows: Rows, section: Ints, label: Ints, words: list[str]) -> Layer:

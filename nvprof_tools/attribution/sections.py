@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from nvprof_tools.attribution.categories import CALLS
-from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence
+from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence, Flags, Rows
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.timeline.columns import classify
 from nvprof_tools.timeline.intervals import Index, Ints
-from nvprof_tools.timeline.lanes import locate
+from nvprof_tools.timeline.lanes import locate, overlapping
 
 PINNING = CALLS.index("host_register")
 UNPINNING = CALLS.index("host_unregister")
@@ -48,7 +47,7 @@ class Sections:
     caller: Ints
     process: Ints
     range_row: Ints
-    open: npt.NDArray[np.bool_]
+    open: Flags
     by_range: bool
 
     def __len__(self) -> int:
@@ -86,12 +85,17 @@ class Owners:
     start: Ints
     end: Ints
     section: Ints
-    caller: npt.NDArray[np.bool_]
+    caller: Flags
 
     def of(self, thread: Ints, at: Ints) -> Ints:
         """The section each ``(thread, at)`` works for; −1 for none."""
-        row = locate(self.thread, self.start, self.end, thread, at)
-        return np.where(row >= 0, self.section[row] if len(self.section) else -1, -1)
+        return np.append(self.section, -1)[locate(self.thread, self.start, self.end, thread, at)]
+
+    def meeting(self, rows: Rows) -> tuple[Index, Ints, Ints, Ints]:
+        """Parts of rows that lie in the time their thread works for a section: ``(row, section, start, end)``."""
+        row, owner = overlapping(self.thread, self.start, self.end, rows.thread, rows.start, rows.end)
+        start = np.maximum(rows.start[row], self.start[owner])
+        return row, self.section[owner], start, np.minimum(rows.end[row], self.end[owner])
 
 
 def find(evidence: Evidence, pipeline: Pipeline) -> Sections:
@@ -166,7 +170,7 @@ def _callers(evidence: Evidence, pipeline: Pipeline) -> Ints:
     return np.empty(0, np.int64)
 
 
-def _named(evidence: Evidence, wanted: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def _named(evidence: Evidence, wanted: tuple[str, ...]) -> Flags:
     return np.equal(classify(evidence.call_name, evidence.call_names, lambda word: int(word in wanted)), 1)
 
 
@@ -179,7 +183,7 @@ def caller_owners(sections: Sections) -> Owners:
     )
 
 
-def lock_waits(evidence: Evidence, sections: Sections, owners: Owners) -> tuple[Held, Ints]:
+def lock_waits(evidence: Evidence, sections: Sections, owners: Owners, pipeline: Pipeline) -> tuple[Held, Ints]:
     """``(waits, inferred)``: each section's waits for the GPU mutex, and which sections' wait had to be inferred.
 
     The wait range where the caller has one; else its lock calls outside every CUDA call; else, for a section found by
@@ -198,7 +202,7 @@ def lock_waits(evidence: Evidence, sections: Sections, owners: Owners) -> tuple[
     locks = np.flatnonzero(fit)
     waited = ranged.copy()
     waited[lock_section[locks]] = True
-    gap_section, gap_start, gap_end = _short_gaps(evidence, sections, owners, ~waited)
+    gap_section, gap_start, gap_end = _short_gaps(evidence, sections, owners, ~waited, pipeline)
     return (
         Held(
             np.concatenate([section, lock_section[locks], gap_section]),
@@ -210,20 +214,25 @@ def lock_waits(evidence: Evidence, sections: Sections, owners: Owners) -> tuple[
 
 
 def _short_gaps(
-    evidence: Evidence, sections: Sections, owners: Owners, wanted: npt.NDArray[np.bool_]
+    evidence: Evidence, sections: Sections, owners: Owners, wanted: Flags, pipeline: Pipeline
 ) -> tuple[Ints, Ints, Ints]:
-    """For sections without a lock row: from the end of the last pinning call before the next other call, if short."""
+    """For sections without a lock row: the gap right before the first in-lock call, if it is short and a pinning call
+    comes before it: there the lock was taken."""
     calls = evidence.calls
     section = owners.of(calls.thread, calls.start)
     mine = np.flatnonzero((section >= 0) & (calls.thread == sections.caller_of(section)))
     mine = mine[wanted[section[mine]]]
     mine = mine[np.lexsort((calls.start[mine], section[mine]))]
-    here, code = section[mine], calls.code[mine]
-    turn = np.flatnonzero((code[:-1] == PINNING) & (code[1:] != PINNING) & (here[1:] == here[:-1]))
-    turn = turn[np.append(True, here[turn][1:] != here[turn][:-1])] if len(turn) else turn
-    start, end = calls.end[mine[turn]], calls.start[mine[turn + 1]] if len(turn) else np.empty(0, np.int64)
-    short = (end > start) & (end - start < INFERRED_WAIT_NS)
-    return here[turn][short], start[short], end[short]
+    here = section[mine]
+    first = np.flatnonzero(_named(evidence, pipeline.in_lock.first)[mine])
+    first = first[np.append(True, here[first][1:] != here[first][:-1])[: len(first)]]
+    first = first[(first > 0) & (here[first - 1] == here[first])]
+    pinned = np.full(len(sections), np.iinfo(np.int64).max)
+    pins = mine[calls.code[mine] == PINNING]
+    np.minimum.at(pinned, section[pins], calls.end[pins])
+    start, end = calls.end[mine[first - 1]], calls.start[mine[first]]
+    short = (end > start) & (end - start < INFERRED_WAIT_NS) & (pinned[here[first]] <= start)
+    return here[first][short], start[short], end[short]
 
 
 def holds(evidence: Evidence, sections: Sections, owners: Owners, waits: Held, pipeline: Pipeline) -> Held:

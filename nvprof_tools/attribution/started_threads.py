@@ -34,10 +34,13 @@ def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners,
     kept = np.flatnonzero(chosen >= 0)
     low, high = _widened(evidence, threads[kept], first[kept], last[kept])
     section = np.concatenate([chosen[kept], served.code])
+    start = np.maximum(np.concatenate([low, served.start]), sections.start[section])
+    # A call of no length is still a call: its thread works for the section at that instant.
+    end = np.maximum(np.minimum(np.concatenate([high, served.end]), sections.end[section]), start + 1)
     return Owners(
         np.concatenate([owners.thread, threads[kept], served.thread]),
-        np.concatenate([owners.start, np.maximum(np.concatenate([low, served.start]), sections.start[section])]),
-        np.concatenate([owners.end, np.minimum(np.concatenate([high, served.end]), sections.end[section])]),
+        np.concatenate([owners.start, start]),
+        np.concatenate([owners.end, end]),
         np.concatenate([owners.section, section]),
         np.concatenate([owners.caller, np.zeros(len(section), bool)]),
     )

@@ -117,7 +117,7 @@ def by_name(names: Mapping[int, SectionName], placed: Placed, row: Ints) -> Ints
 
 def _belongings(evidence: Evidence, sections: Sections, pipeline: Pipeline) -> tuple[Owners, Held, Ints, Held]:
     owners = caller_owners(sections)
-    waits, inferred = lock_waits(evidence, sections, owners)
+    waits, inferred = lock_waits(evidence, sections, owners, pipeline)
     held = holds(evidence, sections, owners, waits, pipeline)
     return with_started_threads(evidence, sections, owners, held), waits, inferred, held
 
@@ -157,7 +157,7 @@ def kernel_sections(trace: Trace, owners: Owners) -> Ints:
     return section
 
 
-def implicit(found: Found, trace: Trace, work: Work, span: Window) -> Found:
+def implicit(found: Found, trace: Trace, work: Work, span: Window, pipeline: Pipeline) -> Found:
     """Without sections or a log, each process's stay on each device is one section, so that idle time still has a
     cause: its threads are those that gave the device work, its caller the one that gave it most."""
     calls = trace["api_calls"]
@@ -184,7 +184,7 @@ def implicit(found: Found, trace: Trace, work: Work, span: Window) -> Found:
     section = pair[0, own]
     owners = Owners(pair[1, own], start[section], end[section], section, pair[1, own] == caller[section])
     none = Held(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
-    waits, _ = lock_waits(found.evidence, sections, owners)
+    waits, _ = lock_waits(found.evidence, sections, owners, pipeline)
     return replace(
         found,
         sections=sections,

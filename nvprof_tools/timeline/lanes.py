@@ -127,6 +127,35 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     return found
 
 
+def overlapping(
+    owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, start: Ints, end: Ints
+) -> tuple[Index, Index]:
+    """Every ``(row, owner)`` where the interval ``[start, end)`` of a key meets an owner interval of the same key.
+
+    Sorted by row, then by the owner's start.
+    """
+    none = np.empty(0, np.intp)
+    if len(owner_key) == 0 or len(key) == 0:
+        return none, none
+    order = np.lexsort((owner_start, owner_key))
+    keys, starts, ends = owner_key[order], owner_start[order], owner_end[order]
+    unique_keys, group = np.unique(keys, return_inverse=True)
+    times = np.unique(np.concatenate([starts, ends, start, end]))
+    stride = len(times) + 1
+    # Owners of one key may overlap: how far those up to each reach is what can be searched; then each is asked.
+    reach = np.maximum.accumulate(group * stride + np.searchsorted(times, ends))
+    begin = group * stride + np.searchsorted(times, starts)
+    slot = np.searchsorted(unique_keys, key)
+    known = (slot < len(unique_keys)) & (np.append(unique_keys, 0)[slot] == key) & (end > start)
+    low = np.searchsorted(reach, slot * stride + np.searchsorted(times, start), side="right")
+    high = np.searchsorted(begin, slot * stride + np.searchsorted(times, end), side="left")
+    count = np.where(known, np.maximum(high - low, 0), 0)
+    row = np.repeat(np.arange(len(key)), count)
+    at = np.repeat(low, count) + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    meets = (keys[at] == key[row]) & (ends[at] > start[row]) & (starts[at] < end[row])
+    return row[meets], order[at[meets]]
+
+
 def slots(start: Ints, end: Ints) -> tuple[Ints, int]:
     """Deal intervals to as few slots as never overlap: ``(slot of each, how many)``. One step an interval."""
     slot = np.full(len(start), -1, np.int64)
