@@ -75,9 +75,14 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; only this function turns errors into codes."""
     state = State()
     try:
-        result = cli.main(
-            args=None if args is None else list(args), prog_name="nvprof-tools", standalone_mode=False, obj=state
-        )
+        # Not cli.main(): that has exit codes of its own for a reader that goes away.
+        with cli.make_context("nvprof-tools", list(sys.argv[1:] if args is None else args), obj=state) as context:
+            result = cli.invoke(context)
+    except click.exceptions.Exit as finished:
+        return finished.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return EXIT_USAGE
     except ToolError as error:
         return _fail(state, error.slug, error.message, error.hint, error.exit_code)
     except click.UsageError as error:
@@ -90,7 +95,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`) and has what it wanted. Keep the interpreter from flushing into the pipe again.
+        # The reader went away (`| head`) and has what it wanted. Keep the interpreter from flushing into it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except MemoryError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,8 +13,6 @@ import click
 from nvprof_tools.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from nvprof_tools.model.attribution import Attribution
-    from nvprof_tools.model.trace import Trace
     from nvprof_tools.report.base import Report
     from nvprof_tools.report.registry import Format
 
@@ -54,6 +53,23 @@ def input_options(command: F) -> F:
     return command
 
 
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows on a terminal what takes long, and for how long; on a pipe, nothing."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from nvprof_tools.files.safe_text import terminal
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(terminal(what), total=None)
+        yield
+
+
 def attribute(
     trace: Path,
     *,
@@ -70,19 +86,18 @@ def attribute(
     from nvprof_tools.limits import DEFAULT_LIMITS
     from nvprof_tools.report.base import Report
 
-    found: Attribution
-    read: Trace
-    found, read = attribute_files(
-        trace,
-        log=log,
-        counters=counters,
-        pipeline=pipeline,
-        window=window,
-        run=run,
-        job=job,
-        device=device,
-        limits=DEFAULT_LIMITS,
-    )
+    with working(f"reading {trace.name}"):
+        found, read = attribute_files(
+            trace,
+            log=log,
+            counters=counters,
+            pipeline=pipeline,
+            window=window,
+            run=run,
+            job=job,
+            device=device,
+            limits=DEFAULT_LIMITS,
+        )
     return Report(found, read)
 
 
@@ -93,7 +108,7 @@ def deliver(report: Report, known: Format, path: Path | None) -> None:
     from nvprof_tools.report.registry import make
 
     if path is not None:
-        with atomic_writer(path) as out:
+        with working(f"writing {path.name}"), atomic_writer(path) as out:
             make(known).render(report, out)
         click.echo(f"wrote {path}", err=True)
         return

@@ -122,15 +122,12 @@ def _text(value: str, style: str = "") -> Text:
 
 
 def _facts(a: Attribution) -> str:
-    parts = [f"window {ms(a.window.wall_ns)} ms (from the {a.window.source})", f"pipeline {a.pipeline}"]
+    parts = [f"window {ms(a.window.wall_ns)} ms ({a.window.source})", f"pipeline {a.pipeline}"]
     parts.append(plural(len(a.devices), "GPU"))
     if a.partitions:
         parts.append(f"{plural(len(a.partitions), 'partition')} of {plural(len(a.jobs), 'job')}")
-    if a.clock.uncertainty_ns is None:
-        parts.append(f"clock: {a.clock.method}")
-    else:
-        parts.append(f"clock: {a.clock.method}, +-{duration(a.clock.uncertainty_ns)}")
-    return "; ".join(parts)
+    doubt = "" if a.clock.uncertainty_ns is None else f" +-{duration(a.clock.uncertainty_ns)}"
+    return "; ".join([*parts, f"clock {a.clock.method}{doubt}"])
 
 
 def _quality(console: Console, items: Sequence[QualityItem]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nvprof_tools.errors import UsageError
-from nvprof_tools.report.base import Renderer
+
+if TYPE_CHECKING:
+    from nvprof_tools.report.base import Renderer
 
 
 @dataclass(frozen=True)
