@@ -324,6 +324,7 @@ class Export:
             for text, number in self.strings.items():
                 self.add("StringIds", id=number, value=text)
         database = sqlite3.connect(path)
+        database.execute("PRAGMA synchronous=OFF")
         for table, rows in self.tables.items():
             if rows and table_exists(table, self.version):
                 _write(database, self.names.get(table, table), columns_of(table, self.version), _ordered(rows, shuffle))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nvprof_tools.errors import SourceError
-from nvprof_tools.limits import Limits
+from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.arrays import Ints, flat, from_numpy, ints, strings
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import Trace
@@ -48,11 +48,19 @@ class TableReader(Protocol):
 class RawTables:
     """An nsys export of any form. Close it, or use it as a context manager."""
 
-    def __init__(self, kind: str, reader: TableReader, names: Mapping[str, str], digest: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        reader: TableReader,
+        names: Mapping[str, str],
+        digest: Callable[[], str],
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         """:param names: canonical table name → the name in the file.
         :param digest: gives the input's SHA-256 when asked.
         """
         self.kind = kind
+        self.limits = limits
         self.reader = reader
         self.names = names
         self.quality: list[QualityItem] = []
@@ -145,6 +153,12 @@ class RawTables:
         """Text as valid UTF-8: what is not is replaced, and counted."""
         if column.type != pa.string():
             return column
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > self.limits.string_bytes:
+            message = (
+                f"a text of table {table} has {longest:,} bytes, more than the {self.limits.string_bytes:,} allowed"
+            )
+            raise SourceError("limit-string", message, EXPORT_AGAIN)
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
@@ -168,6 +182,11 @@ class RawTables:
         table = self.read("StringIds")
         if table is None:
             return pa.Table.from_arrays([pa.nulls(0, pa.int64()), strings([])], names=["id", "value"])
+        if table.num_rows > self.limits.distinct_strings:
+            message = (
+                f"the export has {table.num_rows:,} strings, more than the {self.limits.distinct_strings:,} allowed"
+            )
+            raise SourceError("limit-strings", message, EXPORT_AGAIN)
         ids = ints(table["id"])
         order = np.argsort(ids, kind="stable")
         again = np.zeros(len(ids), np.bool_)

@@ -122,7 +122,9 @@ class NsysArrow:
         names = nsys_schema.resolve(files)
         used = {actual: files[actual] for actual in names.values()}
         contents = [p.name for p in used.values()]
-        return RawTables(self.kind, ArrowDirectory(used, limits), names, lambda: digest.of_directory(path, contents))
+        return RawTables(
+            self.kind, ArrowDirectory(used, limits), names, lambda: digest.of_directory(path, contents), limits
+        )
 
 
 class NsysArrowFile:
@@ -141,4 +143,4 @@ class NsysArrowFile:
             raise SourceError(
                 "not-an-nsys-export", "the Arrow file has none of the tables of an nsys export", EXPORT_AGAIN
             )
-        return RawTables(self.kind, reader, nsys_schema.resolve(reader.columns), lambda: digest.of_file(path))
+        return RawTables(self.kind, reader, nsys_schema.resolve(reader.columns), lambda: digest.of_file(path), limits)

@@ -69,4 +69,6 @@ class NsysParquet:
         names = nsys_schema.resolve(files)
         used = {actual: files[actual] for actual in names.values()}
         contents = [p.name for p in used.values()]
-        return RawTables(self.kind, ParquetTables(used, limits), names, lambda: digest.of_directory(path, contents))
+        return RawTables(
+            self.kind, ParquetTables(used, limits), names, lambda: digest.of_directory(path, contents), limits
+        )

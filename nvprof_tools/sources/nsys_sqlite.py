@@ -32,4 +32,6 @@ class NsysSqlite:
                 "make one with: nsys export --type sqlite REPORT.nsys-rep",
             )
         names = nsys_schema.resolve(database.tables)
-        return RawTables(self.kind, AdbcReader(database), names, lambda: digest.of_descriptor(database.descriptor))
+        return RawTables(
+            self.kind, AdbcReader(database), names, lambda: digest.of_descriptor(database.descriptor), limits
+        )
