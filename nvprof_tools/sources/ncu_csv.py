@@ -139,15 +139,15 @@ def read(path: Path, limits: Limits) -> tuple[str, Rows, list[QualityItem]]:
             assert page is not None
             if not _row(page, record.cells, rows, launches):
                 text.losses.broken_rows += 1
+            if total + len(page.cells) > limits.table_rows:
+                raise SourceError(
+                    "limit-table-rows",
+                    f"the counter page has more than {limits.table_rows} values",
+                    "export fewer launches or metrics",
+                )
             if len(page.cells) >= _CELLS_A_CHUNK:
                 total += len(page.cells)
                 page.flush()
-                if total > limits.table_rows:
-                    raise SourceError(
-                        "limit-table-rows",
-                        f"the counter page has more than {limits.table_rows} values",
-                        "export fewer launches or metrics",
-                    )
         losses = text.losses
     if not pages:
         raise SourceError(

@@ -105,7 +105,8 @@ def parse(cells: pa.Array, marks: Marks) -> Parsed:
 
 def _without_spaces(cells: pa.Array) -> pa.Array:
     text = pc.utf8_trim_whitespace(cells)
-    return pc.replace_substring_regex(text, rf"([0-9]){_SPACES}([0-9]{{3}})", r"\1\2")
+    grouped = pc.match_substring_regex(text, rf"^[+-]?[0-9]{{1,3}}(?:{_SPACES}[0-9]{{3}})+(?:[.,][0-9]*)?$")
+    return pc.if_else(grouped, pc.replace_substring_regex(text, _SPACES, ""), text)
 
 
 def _bools(mask: pa.Array) -> Bools:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,7 @@ _ROOM: Final = threading.BoundedSemaphore(WORKERS)
 SMALL: Final = 4 * MIB
 """A report below this is read whole by one worker."""
 SECONDS_A_MIB: Final = 1.0
+"""Processor time a report may take, over ``check_seconds``; an honest one takes a tenth."""
 LONGEST_TEXT: Final = 4096
 _KERNEL = 0
 
@@ -156,7 +159,7 @@ def _run(path: Path, limits: Limits, metrics: list[str] | None) -> list[dict[str
     size = path.stat().st_size
     processors = max(len(os.sched_getaffinity(0)), 1)
     parts = max(-(-size // BYTES_A_WORKER), min(processors, WORKERS) if size > SMALL else 1)
-    seconds = min(limits.check_seconds + size / MIB * SECONDS_A_MIB, limits.read_seconds)
+    seconds = math.ceil(limits.check_seconds + size / MIB * SECONDS_A_MIB)
     with _slim(path, size) as slim:
         requests = [
             {
@@ -165,13 +168,14 @@ def _run(path: Path, limits: Limits, metrics: list[str] | None) -> list[dict[str
                 "part": part,
                 "parts": parts,
                 "memory": GIB + size * MEMORY_A_BYTE,
+                "seconds": seconds,
                 "instances": metrics,
                 "longest": LONGEST_TEXT,
             }
             for part in range(parts)
         ]
         with ThreadPoolExecutor(max_workers=min(processors, WORKERS, parts)) as pool:
-            return list(pool.map(lambda request: _ask(request, seconds, slim), requests))
+            return list(pool.map(lambda request: _ask(request, limits.read_seconds, slim), requests))
 
 
 @contextmanager
@@ -207,10 +211,10 @@ def _ask(request: Mapping[str, Any], seconds: float, slim: int | None) -> dict[s
         finally:
             expired = late.finished.is_set()
             late.cancel()
-    if expired:
+    if expired or worker.returncode == -signal.SIGXCPU:
         raise SourceError(
             "limit-seconds",
-            f"reading the counter report took more than {seconds:.0f} s",
+            f"reading the counter report took more than {seconds if expired else request['seconds']:g} s",
             "profile fewer launches, or print the report as CSV",
         )
     if worker.returncode == ncu_report_worker.NO_PACKAGE:

@@ -4,7 +4,7 @@ The reader of the format is a native library that keeps every launch it has pars
 times the size they have in the file, and that was not written for damaged files. A process for each part bounds the
 memory, uses the processors there are, and turns a crash into an exit status. Arguments: JSON with ``path``, ``slim`` (a
 smaller copy to read instead where it says the same, or null), ``part``, ``parts``, ``memory`` (bytes of address space),
-``instances`` (metric names, or null for scalars) and ``longest`` (of a text). The answer is one JSON document on
+``seconds`` (of processor time), ``instances`` (metric names, or null for scalars) and ``longest`` (of a text). The answer is one JSON document on
 standard output.
 """
 
@@ -29,7 +29,7 @@ def main() -> int:
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
-    _limit_memory(int(request["memory"]))
+    _limit(int(request["memory"]), int(request["seconds"]))
     try:
         import ncu_report
     except ImportError:
@@ -53,11 +53,14 @@ def main() -> int:
     return 0
 
 
-def _limit_memory(size: int) -> None:
+def _limit(memory: int, seconds: int) -> None:
+    """Cap what a damaged or hostile report may cost. Processor time, not the clock: a busy machine is no fault."""
     try:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, ValueError, OSError):  # a platform without it, or a lower limit already in force
         return
 
@@ -122,11 +125,13 @@ class _Scalars:
             else:
                 self.no_data += 1
                 continue
+            count = metric.num_instances()
+            if count and value == 0.0 and not texts.get(len(metrics)) and not metric.has_value():
+                continue  # values by instance only: the zero is the library's word for no aggregate
             code = self.metrics.get(name)
             if code is None:
                 code = self.metrics[name] = len(self.metrics)
                 self.units.append(metric.unit())
-            count = metric.num_instances()
             if count:
                 instances[len(metrics)] = count
             metrics.append(code)

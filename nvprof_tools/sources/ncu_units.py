@@ -39,8 +39,9 @@ def base_unit(unit: str) -> tuple[str, float]:
         # A rate is per second; a numerator that is itself a time stays in ns.
         factor *= 1e9 / _TIMES[denominator]
         return ("hz", factor) if top == "cycle" else (f"{top}/s", factor)
-    bottom, divisor = _times_or_word(denominator)
-    return f"{top}/{bottom}", factor / divisor
+    # The profiler scales the number by the prefix wherever the prefix stands: 3125 %/byte is printed as 3.125 %/Kbyte.
+    bottom, scale = _times_or_word(denominator)
+    return f"{top}/{bottom}", factor * scale
 
 
 def _times_or_word(word: str) -> tuple[str, float]:
