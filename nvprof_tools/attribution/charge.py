@@ -108,7 +108,9 @@ def _oldest_in_call(
         union(calls.start[rows[slot == k]], np.minimum(calls.end, sections.end[section])[rows[slot == k]])
         for k in range(count)
     ]
-    edges = np.unique(np.concatenate([rest.start, rest.end, *(s.start for s in in_calls), *(s.end for s in in_calls)]))
+    # Calls of sections that follow each other in a slot may touch: the sections' own bounds part them.
+    bounds = [rest.start, rest.end, sections.start[mine], sections.end[mine]]
+    edges = np.unique(np.concatenate([*bounds, *(s.start for s in in_calls), *(s.end for s in in_calls)]))
     at = edges[:-1]
     inside = covers(rest, at)
     at, until = at[inside], edges[1:][inside]
