@@ -63,6 +63,7 @@ class Timeline:
     end_ns: int
     names: Index = field(default_factory=Index)
     lanes: list[Lane] = field(default_factory=list)
+    rows: int | None = ROWS_A_LANE
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def class_of(self, label: str, colour: str) -> int:
@@ -80,23 +81,40 @@ class Timeline:
         keep = (high > low) | ((start == end) & (start >= self.start_ns) & (start <= self.end_ns))
         order = np.lexsort((-high[keep], low[keep]))
         low, high, name, kind = (column[keep][order] for column in (low, high, name, kind))
-        row = pack(low, high, ROWS_A_LANE)
+        row = pack(low, high, self.rows)
         for k in range(int(row.max(initial=-1)) + 1):
             pick = row == k
             text = label if k == 0 else f"{label} ({k + 1})"
             self.lanes.append(Lane(group, text, evidence, Events.single(low[pick], high[pick], name[pick], kind[pick])))
+        if (row < 0).any():
+            crowd = _union(
+                low[row < 0], high[row < 0], self.names("several at once"), self.class_of("several", "#5b5b5b")
+            )
+            self.lanes.append(Lane(group, f"{label} (more)", evidence, crowd))
 
 
-def build(a: Attribution, trace: Trace | None) -> Timeline:
-    """The timeline of a report; no lane is made for what was not measured."""
+def _union(start: Ints, end: Ints, name: int, kind: int) -> Events:
+    """Overlapping events as the stretches they cover."""
+    first = np.flatnonzero(np.concatenate([[True], start[1:] >= np.maximum.accumulate(end)[:-1]]))
+    low, high = start[first], np.maximum.reduceat(end, first)
+    count = np.diff(np.append(first, len(start)))
+    return Events(low, high, np.full(len(low), name), np.full(len(low), kind), count, high - low)
+
+
+def build(a: Attribution, trace: Trace | None, rows: int | None = ROWS_A_LANE, calls: bool = True) -> Timeline:
+    """The timeline of a report; no lane is made for what was not measured.
+
+    :param rows: rows a lane may have where its events overlap; what does not fit is drawn as one stretch. Null: any.
+    :param calls: also the program's CUDA calls.
+    """
     start, end = _range(a, trace)
-    t = Timeline(start, end)
+    t = Timeline(start, end, rows=rows)
     for view in a.devices[:DEVICES]:
         _device(t, a, trace, view.device)
     for device, worker in _workers(a)[:WORKERS]:
         _worker(t, a, device, worker)
     _activities(t, a)
-    if trace is not None:
+    if trace is not None and calls:
         _calls(t, trace)
     return t
 
