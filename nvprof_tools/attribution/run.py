@@ -40,7 +40,7 @@ def attribute_files(
     """
     pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
     loaded = load_trace(trace, limits)
-    app_log, items = _log(log, loaded, pipelines[0], limits)
+    app_log, items = find_log(log, loaded, pipelines[0], limits)
     table = read_counters(counters, limits) if counters else None
     found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table)
     inputs = replace(found.inputs, counters=None if table is None else table.source)
@@ -48,7 +48,7 @@ def attribute_files(
     return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
 
 
-def _log(
+def find_log(
     path: Path | None, trace: Trace, pipeline: Pipeline, limits: Limits
 ) -> tuple[AppLog | None, list[QualityItem]]:
     """The log the user named, else the one the profiler stored in the trace, else the one its timeline marks carry; a

@@ -21,6 +21,10 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
+FEW = 10
+"""With fewer units on a side both share one estimate of their variance."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What counts as evidence.
@@ -170,10 +174,27 @@ def _mean_noise(units: Floats) -> tuple[Floats, Floats]:
     return variance, np.maximum(len(units) / factor - 1, 1.0)
 
 
+def _pooled_noise(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Variance of the difference of two means and its degrees of freedom, from a common variance: a handful of units
+    cannot tell two apart."""
+    count = len(a) + len(b)
+    if count < 3:
+        return np.full(a.shape[1], np.inf), np.ones(a.shape[1])
+    squares = sum(((x - x.mean(axis=0)) ** 2).sum(axis=0) for x in (a, b))
+    factor = np.asarray(sum(len(x) * inflation(x) for x in (a, b)) / count)
+    variance = np.asarray(squares / (count - 2) * (1 / len(a) + 1 / len(b)) * factor)
+    return variance, np.maximum(count / factor - 2, 1.0)
+
+
 def _single_error(a: Run, b: Run, spread: Floats, settings: Settings, paired: bool) -> tuple[Floats, Floats]:
     """Standard error and degrees of freedom with one run a side (Welch and Satterthwaite)."""
     between = spread**2 * (a.levels**2 + b.levels**2)
-    within = [_mean_noise(b.units - a.units)] if paired else [_mean_noise(run.units) for run in (a, b)]
+    if paired:
+        within = [_mean_noise(b.units - a.units)]
+    elif min(len(a.units), len(b.units)) < FEW:
+        within = [_pooled_noise(a.units, b.units)]
+    else:
+        within = [_mean_noise(run.units) for run in (a, b)]
     parts = [(between, np.full_like(between, settings.assumed_df)), *within]
     total = np.asarray(sum(variance for variance, _ in parts))
     weight = np.asarray(sum(variance**2 / freedom for variance, freedom in parts))
@@ -238,3 +259,13 @@ def _quantile(freedom: Floats, probability: float) -> Floats:
     from scipy.special import stdtrit
 
     return np.asarray(stdtrit(freedom, probability))
+
+
+def runs_for(wanted: float, deviation: float, tests: int, settings: Settings, most: int = 99) -> int | None:
+    """The fewest runs a side that would show a change of ``wanted`` where runs deviate by ``deviation``; null: over
+    ``most``."""
+    count = np.arange(2, most + 1, dtype=np.float64)
+    freedom = 2.0 * count - 2
+    reach = _quantile(freedom, 1 - settings.alpha / 2 / max(tests, 1)) + _quantile(freedom, settings.power)
+    enough = np.flatnonzero(reach * deviation * np.sqrt(2 / count) <= wanted)
+    return int(count[enough[0]]) if len(enough) else None

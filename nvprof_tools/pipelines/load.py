@@ -49,8 +49,13 @@ def default_api() -> dict[str, tuple[str, ...]]:
     return {category: tuple(patterns) for category, patterns in table.items()}
 
 
+def builtin_text(name: str) -> str:
+    """The file of a pipeline that ships with the package; ``name`` is one of ``BUILTIN_NAMES``."""
+    return _resource(f"{name}.toml")
+
+
 def _builtin(name: str) -> Pipeline:
-    return pipeline_from_dict(tomllib.loads(_resource(f"{name}.toml")), default_api(), builtin=True)
+    return pipeline_from_dict(tomllib.loads(builtin_text(name)), default_api(), builtin=True)
 
 
 def _resource(name: str) -> str:
