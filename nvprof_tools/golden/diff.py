@@ -24,7 +24,7 @@ _NAMES: Final[Mapping[str, Name]] = {
     "latency": lambda x: str(x.get("stage")),
     "memory": lambda x: str(x.get("device")),
     "counters": lambda x: f"{x.get('kernel')}.{x.get('stage')}",
-    "quality": lambda x: str(x.get("slug")),
+    "quality": lambda x: f"{x.get('slug')} {str(x.get('message')).partition(':')[0]}",
 }
 """How the entries of a list are told apart; others by their place."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nvprof_tools.attribution.attribute import Options, attribute
+from nvprof_tools.attribution.log_summary import choose_run
 from nvprof_tools.attribution.run import attribute_files
 from nvprof_tools.errors import SourceError, UsageError
 from nvprof_tools.golden import measure
@@ -18,7 +19,7 @@ from nvprof_tools.golden.steps import FEWEST, stepped
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.attribution import Attribution
 from nvprof_tools.model.quality import QualityItem, Severity
-from nvprof_tools.model.trace import AppLog, LogRun, Trace
+from nvprof_tools.model.trace import LogRun, Trace
 from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
 from nvprof_tools.sources.timeline_log import read_log
 
@@ -69,7 +70,7 @@ def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
 
 
 def load_side(letter: str, request: Request, limits: Limits = DEFAULT_LIMITS) -> list[Loaded]:
-    """Read a side's runs; they are named ``A1``, ``A2``, … (``A`` when alone).
+    """Read a side's runs; their labels begin with ``A1``, ``A2``, … (``A`` when alone).
 
     :raises ToolError: as the readers document; ``logs-do-not-match``.
     """
@@ -81,7 +82,13 @@ def load_side(letter: str, request: Request, limits: Limits = DEFAULT_LIMITS) ->
         )
     alone = len(request.paths) == 1
     return [
-        _load(letter if alone else f"{letter}{i + 1}", path, request.logs[i] if request.logs else None, request, limits)
+        _load(
+            f"{letter if alone else f'{letter}{i + 1}'} {path.name}",
+            path,
+            request.logs[i] if request.logs else None,
+            request,
+            limits,
+        )
         for i, path in enumerate(request.paths)
     ]
 
@@ -143,27 +150,3 @@ def is_log(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     return not head.startswith(_BINARY) and b"TIMELINE," in head
-
-
-def choose_run(log: AppLog, wanted: int | None) -> LogRun:
-    """The run asked for, else the last one with a whole partition.
-
-    :raises UsageError: ``unknown-run``.
-    """
-    if wanted is not None:
-        for run in log.runs:
-            if run.index == wanted:
-                return run
-        raise UsageError(
-            "unknown-run", f"the log has no run {wanted}: it holds {len(log.runs)}", f"give 1 to {len(log.runs)}"
-        )
-    whole = [run for run in log.runs if _whole(run)]
-    return whole[-1] if whole else log.runs[-1]
-
-
-def _whole(run: LogRun) -> bool:
-    import pyarrow.compute as pc
-
-    rows = run.partitions
-    both = pc.and_(pc.is_valid(rows.column("gpu_start_ms")), pc.is_valid(rows.column("gpu_end_ms")))
-    return bool(pc.any(both).as_py()) if len(rows) else False

@@ -17,6 +17,7 @@ def render(c: Comparison, out: BinaryIO) -> None:
 
 
 def _lines(c: Comparison) -> Iterator[str]:
+    scale = words.Scale.of(c)
     yield f"**{markdown(words.finding(c))}**"
     yield ""
     for item in c.quality:
@@ -26,18 +27,22 @@ def _lines(c: Comparison) -> Iterator[str]:
     for sentence in words.sentences(c):
         yield f"- {markdown(sentence)}"
     yield ""
-    yield from _table(words.HEADS, [words.row(x) for x in (c.headline, *c.changes)], words.SIDES)
+    yield from _table(words.heads(scale), words.rows(c), words.SIDES)
     yield ""
-    for title, rows in (
-        ("Utilisation ladder", words.ladder_rows(c)),
-        ("Cold partitions, apart (ms)", words.cold_rows(c)),
-        ("Device view and queue (ms)", words.device_rows(c)),
-        ("Runs", [(words.describe(run), "", "", "") for run in (*c.sides[0], *c.sides[1])]),
+    small = words.untested(c)
+    if small is not None:
+        yield markdown(small)
+        yield ""
+    for title, rows, unit in (
+        ("Utilisation ladder", words.ladder_rows(c), ""),
+        ("Cold partitions, apart", words.cold_rows(c), scale.unit),
+        ("Device view and queue", words.device_rows(c), scale.unit),
+        ("Runs", [(words.describe(run), "", "", "") for run in (*c.sides[0], *c.sides[1])], ""),
     ):
         if rows:
             yield f"<details><summary>{title}</summary>"
             yield ""
-            yield from _table(words.PAIR_HEADS, rows, "lrrr")
+            yield from _table(words.pair_heads(unit), rows, "lrrr")
             yield ""
             yield "</details>"
             yield ""

@@ -26,6 +26,7 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> 
 
 
 def _lines(c: Comparison) -> Iterator[str]:
+    scale = words.Scale.of(c)
     yield terminal(words.finding(c))
     for item in c.quality:
         yield terminal(f"{SEVERITY_WORDS[item.severity.value]} [{item.slug}]: {item.message}")
@@ -37,14 +38,17 @@ def _lines(c: Comparison) -> Iterator[str]:
     for run in (*c.sides[0], *c.sides[1]):
         yield terminal(words.describe(run))
     yield ""
-    yield from columns(words.HEADS, [words.row(x) for x in (c.headline, *c.changes)], words.SIDES)
-    yield "change, interval and detectable: of the whole run, the sections, or itself where it is no part of either"
-    for title, rows in (
-        ("Cold partitions, apart (ms, not tested)", words.cold_rows(c)),
-        ("Utilisation ladder", words.ladder_rows(c)),
-        ("Device view and queue (ms, not tested)", words.device_rows(c)),
+    yield from columns(words.heads(scale), words.rows(c), words.SIDES)
+    yield "(change, interval, detectable: of the sections for a part of them, else of the measure itself)"
+    small = words.untested(c)
+    if small is not None:
+        yield small
+    for title, rows, unit in (
+        ("Cold partitions, apart, not tested", words.cold_rows(c), scale.unit),
+        ("Utilisation ladder", words.ladder_rows(c), ""),
+        ("Device view and queue, not tested", words.device_rows(c), scale.unit),
     ):
         if rows:
             yield ""
             yield title
-            yield from columns(words.PAIR_HEADS, rows, "lrrr")
+            yield from columns(words.pair_heads(unit), rows, "lrrr")
