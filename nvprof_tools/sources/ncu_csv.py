@@ -277,18 +277,18 @@ def _values(page: Page, rows: Rows) -> None:
         heads = _heads(cells)
         read = parse(heads, page.marks)
         listed = read.number & _flag(pc.match_substring_regex(cells, _INSTANCES))
-        listed_text = _flag(pc.match_substring_regex(cells, _INSTANCES)) & ~listed
         count = np.where(listed, np.asarray(to_numpy(pc.count_substring(cells, ";")), np.int64) + 1, 0)
-        rows.not_numbers += int(np.count_nonzero(read.nan))
+        with np.errstate(over="ignore"):
+            value = read.value * factor[key]
+        too_large = read.number & ~np.isfinite(value)
+        rows.not_numbers += int(np.count_nonzero(read.nan | too_large))
         # An empty cell of a raw page says nothing: the launch was profiled without that metric.
         rows.no_data += int(np.count_nonzero(read.empty & ~_flag(pc.equal(cells, ""))))
         text = np.full(len(cells), -1, np.int32)
-        is_text = ~(read.number | read.nan | read.empty) | listed_text
+        is_text = ~(read.number | read.nan | read.empty)
         for i in np.flatnonzero(is_text).tolist():
             text[i] = rows.texts.code(cells[i].as_py()[:_LONGEST_TEXT])
-        keep = read.number | is_text
-        with np.errstate(over="ignore"):
-            value = read.value * factor[key]
+        keep = (read.number & ~too_large) | is_text
         rows.chunks.append(
             Chunk(
                 launch[keep],

@@ -118,15 +118,18 @@ def _add(rows: Rows, launch: Mapping[str, Any], process: int | None, metric: Any
     count = np.zeros(len(codes), np.int32)
     for at, instances_there in launch["instances"].items():
         count[int(at)] = instances_there
-    value = np.array(launch["values"], np.float64) * factor[codes] if len(codes) else np.empty(0)
+    with np.errstate(over="ignore"):
+        value = np.array(launch["values"], np.float64) * factor[codes]
+    keep = np.isfinite(value) | (text >= 0)
+    rows.not_numbers += int(np.count_nonzero(~keep))
     rows.chunks.append(
         Chunk(
-            np.full(len(codes), number, np.int32),
-            metric[codes],
-            unit[codes],
-            np.where(text >= 0, np.nan, value),
-            text,
-            count,
+            np.full(int(np.count_nonzero(keep)), number, np.int32),
+            metric[codes][keep],
+            unit[codes][keep],
+            np.where(text >= 0, np.nan, value)[keep],
+            text[keep],
+            count[keep],
         )
     )
 

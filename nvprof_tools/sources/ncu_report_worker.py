@@ -2,10 +2,11 @@
 
 The reader of the format is a native library that keeps every launch it has parsed until its process ends, some ten
 times the size they have in the file, and that was not written for damaged files. A process for each part bounds the
-memory, uses the processors there are, and turns a crash into an exit status. Arguments: JSON with ``path``, ``slim`` (a
-smaller copy to read instead where it says the same, or null), ``part``, ``parts``, ``memory`` (bytes of address space),
-``seconds`` (of processor time), ``instances`` (metric names, or null for scalars) and ``longest`` (of a text). The answer is one JSON document on
-standard output.
+memory, uses the processors there are, and turns a crash into an exit status.
+
+The argument is JSON: ``path``; ``slim``, a smaller copy to read instead where it says the same, or null; ``part`` of
+``parts``; ``memory`` (bytes of address space) and ``seconds`` (of processor time) it may take; ``instances`` (metric
+names, or null for scalars); ``longest`` (of a text). The answer is one JSON document on standard output.
 """
 
 from __future__ import annotations

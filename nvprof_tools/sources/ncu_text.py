@@ -102,14 +102,20 @@ class Text:
                 if is_header(line):
                     self.delimiter = header_delimiter(line)
                     begun = True
-                    yield Record(self._split(line), header=True)
+                    cells = self._split(line)
+                    if cells:
+                        yield Record(cells, header=True)
                     continue
                 if not begun or not _may_start_row(line, self.delimiter):
                     continue
             pending += line
             pending_lines += 1
             if pending.count('"') % 2 == 0:
-                yield Record(self._split(pending))
+                cells = self._split(pending)
+                if cells:
+                    yield Record(cells)
+                else:
+                    self.losses.broken_rows += 1
                 pending, pending_lines = "", 0
             elif pending_lines > _OPEN_LINES or len(pending) > self.limits.string_bytes:
                 self.losses.broken_rows += 1
@@ -118,6 +124,7 @@ class Text:
             self.losses.broken_rows += 1
 
     def _split(self, record: str) -> list[str]:
+        """Cells of a record; none where it is torn."""
         if record.count(self.delimiter) > 16 * self.columns:
             raise SourceError(
                 "limit-columns",
@@ -125,8 +132,7 @@ class Text:
                 "export fewer metrics",
             )
         with _field_limit(len(record) + 1):
-            rows = list(csv.reader([record.replace("\0", "")], delimiter=self.delimiter))
-        return rows[0] if rows else []
+            return split(record.replace("\0", ""), self.delimiter)
 
 
 @contextmanager
@@ -143,13 +149,22 @@ def _field_limit(size: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
+def split(record: str, delimiter: str) -> list[str]:
+    """Cells of one record; none where it is not one."""
+    try:
+        rows = list(csv.reader([record], delimiter=delimiter))
+    except csv.Error:
+        return []
+    return rows[0] if len(rows) == 1 else []
+
+
 def is_header(line: str) -> bool:
     """Whether a line is the header of a page: it names the kernel's column and is quoted or comma-separated text."""
     if KERNEL not in line:
         return False
     delimiter = header_delimiter(line)
     if len(line) < 100_000:
-        cells = next(csv.reader([line.strip()], delimiter=delimiter), [])
+        cells = split(line.strip(), delimiter)
     else:
         cells = [cell.strip().strip('"') for cell in line[:4096].split(delimiter)]
     return KERNEL in cells and len(cells) > 1
