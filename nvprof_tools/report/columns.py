@@ -32,3 +32,19 @@ def floats(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
     column = table.column(name)
     values = to_numpy(column).astype(np.float64)
     return np.where(validity(column), values, np.nan)
+
+
+def distinct(*columns: Ints) -> tuple[list[tuple[int, ...]], Ints]:
+    """The distinct rows of some columns, in order, and which of them each row is.
+
+    Column by column on small numbers: ``numpy.unique`` over rows sorts them as bytes, ten times slower.
+    """
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        _, code = np.unique(code * max(len(values), 1) + place.reshape(-1), return_inverse=True)
+        code = code.reshape(-1).astype(np.int64)
+    count = int(code.max(initial=-1)) + 1
+    first = np.zeros(count, np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    return [tuple(int(column[i]) for column in columns) for i in first.tolist()], code

@@ -107,9 +107,10 @@ def interleaved(blocks: Sequence[Block]) -> list[bytes]:
             here = np.flatnonzero(owner[part] == i)
             if len(here):
                 picked = row[part][here]
-                values = {name: column[picked] for name, column in block.values.items()}
-                where = offset[here][:, None] + np.arange(block.template.length)
-                piece[where] = block.template.rows(values, len(here))
+                rows = block.template.rows({name: column[picked] for name, column in block.values.items()}, len(here))
+                place = offset[here]
+                for k in range(block.template.length):
+                    piece[place + k] = rows[:, k]
         out.append(piece.tobytes())
     return out
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nvprof_tools.model.attribution import Attribution
 from nvprof_tools.model.trace import Trace
-from nvprof_tools.report.columns import floats, integers, words
+from nvprof_tools.report.columns import distinct, floats, integers, words
 from nvprof_tools.report.timeline import Index, build
 
 Ints = npt.NDArray[np.int64]
@@ -158,14 +158,12 @@ def _gpu(t: Tracks, trace: Trace, device: int, flows: _Flows) -> None:
         mine = integers(table, "device") == device
         if not mine.any():
             continue
-        stream = integers(table, "stream")
-        place = np.stack([integers(table, "process"), integers(table, "context"), stream], axis=1)[mine]
-        unique, back = np.unique(place, axis=0, return_inverse=True)
+        unique, back = distinct(*(integers(table, c)[mine] for c in ("process", "context", "stream")))
         rows = np.flatnonzero(mine)
         names, categories = _work_names(t, table_name, table)
         flow = flows.of_work[table_name]
-        for i, (_, _, number) in enumerate(unique.tolist()):
-            picked = rows[back.reshape(-1) == i]
+        for i, (_, _, number) in enumerate(unique):
+            picked = rows[back == i]
             track = t.track(t.group(heading), f"{table_name}, stream {number}")
             t.add(
                 track,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from nvprof_tools.model.attribution import Attribution, PartitionView
 from nvprof_tools.model.trace import Trace
-from nvprof_tools.report.columns import integers, words
+from nvprof_tools.report.columns import distinct, integers, words
 from nvprof_tools.report.detail import Events
 from nvprof_tools.report.figures import largest_first, stage_totals
 from nvprof_tools.report.packing import outermost, pack
@@ -210,13 +210,9 @@ def _copies(t: Timeline, trace: Trace, device: int, group: str) -> bool:
         source, memories = words(copies, "source_memory")
         kinds = [COPY_CLASS.get(k, "copy") for k in known]
         classes = np.array([*(t.class_of(k, colour_of(k)) for k in kinds), t.class_of("copy", colour_of("copy"))])
-        label: dict[tuple[int, int], int] = {}
-        pair = np.stack([code, source], axis=1)
-        unique, back = np.unique(pair, axis=0, return_inverse=True)
-        for i, (k, m) in enumerate(unique.tolist()):
-            text = (known[k] if k >= 0 else "copy") + (f" from {memories[m]}" if m >= 0 else "")
-            label[i, 0] = t.names(text)
-        named = np.array([label[i, 0] for i in range(len(unique))], np.int64)[back.reshape(-1)]
+        unique, back = distinct(code, source)
+        texts = [(known[k] if k >= 0 else "copy") + (f" from {memories[m]}" if m >= 0 else "") for k, m in unique]
+        named = t.names.many(texts)[back]
         parts.append((integers(copies, "start_ns"), integers(copies, "end_ns"), named, classes[code]))
     if len(sets):
         n = len(sets)
@@ -242,13 +238,12 @@ def _by_category(
     classes = np.array([t.class_of(c, colour_of(c)) for c in known])
     detail, details = words(segments, "detail")
     blocked, blockers = words(segments, "blocker") if blocker else (np.full(len(segments), -1, np.int64), [])
-    key = np.stack([category, detail, blocked], axis=1)[pick]
-    unique, back = np.unique(key, axis=0, return_inverse=True)
+    unique, back = distinct(category[pick], detail[pick], blocked[pick])
     texts = []
-    for c, d, b in unique.tolist():
+    for c, d, b in unique:
         text = known[c] if d < 0 else f"{known[c]}: {details[d]}"
         texts.append(text if b < 0 else f"{text}, waits in the driver for {blockers[b]}")
-    name = t.names.many(texts)[back.reshape(-1)]
+    name = t.names.many(texts)[back]
     t.add(
         group,
         label,
