@@ -35,11 +35,10 @@ def atomic_writer(path: Path) -> Iterator[BinaryIO]:
     with _explained(path):
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
-            with target.open("wb") as out:
-                yield out
+            with target.open("wb") as device:
+                yield device
             return
-        handle, name = _create(target)
-        out = os.fdopen(handle, "wb")
+        out, name = _create(target)
         try:
             with suppress(FileNotFoundError):
                 os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))
@@ -102,8 +101,19 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
-def _create(target: Path) -> tuple[int, str | None]:
+def _create(target: Path) -> tuple[BinaryIO, str | None]:
     """An open file in the target's directory, and its name if it has one."""
+    handle, name = _open(target)
+    try:
+        return os.fdopen(handle, "wb"), name
+    except BaseException:
+        os.close(handle)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _open(target: Path) -> tuple[int, str | None]:
     if hasattr(os, "O_TMPFILE") and Path(_OPEN_FILES).is_dir():
         try:
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None

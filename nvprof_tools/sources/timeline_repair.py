@@ -33,7 +33,7 @@ _TAG = TAG.encode()
 _STAMP = re.compile(STAMP.encode())
 _STAMP_HEAD = re.compile(rb"\d{1,4}|\d{4}-[\d-]{0,5}(?:T[\d:]{0,7})?")
 _SHIPPER = re.compile(STAMP.encode() + rb"[0-9.Z:+-]*\s*(?:(?:stdout|stderr) [FP] )?")
-"""What a log collector puts before every line."""
+"""What a log collector puts before every line: a stamp that says nothing by itself."""
 _SOME = re.compile(rb"=Some\((\d{1,9})\)")
 _FRACTION = re.compile(rb"=(\d{1,9})(?:\.\d+)?(?:ms)?(?=,|$)")
 _PAIR = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*=[^,=\s]*")
@@ -136,8 +136,6 @@ class _Repair:
             self._push(line, head)
 
     def _push(self, line: int, text: bytes) -> None:
-        if _SHIPPER.fullmatch(text):
-            return
         self.open.append(_Open(line, text))
         if len(self.open) > MAX_OPEN:
             self._close(self.open.pop(0))
@@ -161,7 +159,7 @@ class _Repair:
                 self._take(item.line, item.text)
             else:
                 self.found.rejected_timings += 1
-        elif self._is_stamped(item.text):
+        elif _SHIPPER.fullmatch(item.text) is None:
             self._take(item.line, item.text)
 
     def _take(self, line: int, text: bytes) -> None:

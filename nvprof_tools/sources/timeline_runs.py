@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.model.pipeline import ROLES
-from nvprof_tools.sources.timeline_events import Events, Ints
+from nvprof_tools.sources.timeline_events import NONE, Events, Ints
 from nvprof_tools.sources.timeline_interleaved import MAX_ENGINES, split
 
 FALL_MS = 100
@@ -24,8 +24,12 @@ FALL_MS = 100
 MIXED_FALLS = 4
 """So many falls in lines that belong together are not just late lines."""
 
+LATE_MS = 5
+"""A line may be written this much after its time was taken."""
 MAX_ACTIVE = 64
 """Passages of one partition under way at once; more are not looked at."""
+
+_SYNTH_END, _GPU_END = ROLES.index("synth_end"), ROLES.index("gpu_end")
 
 Anchor = tuple[int, int]
 """Line, and UTC ns since 1970."""
@@ -77,7 +81,7 @@ def find_runs(events: Events, anchors: Sequence[Anchor]) -> list[Run]:
 
 
 def _instances(events: Events) -> _Instances:
-    """Matches events to passages: each to the passage of its partition that began last and has not come as far yet."""
+    """Matches events to passages of their partition."""
     chains = events.chains()
     known = np.flatnonzero(events.role >= 0)
     of_row = np.full(len(events), -1, np.int64)
@@ -91,7 +95,7 @@ def _instances(events: Events) -> _Instances:
     number = np.cumsum(fresh) - 1
     of_row[order] = number
     if len(back):
-        _match(order, chain, role, np.unique(chain[back]), of_row, int(number[-1]) + 1)
+        _match(events, order, chain, np.unique(chain[back]), of_row, int(number[-1]) + 1)
     count = int(of_row.max()) + 1 if len(known) else 0
     first, last = np.full(count, len(events), np.int64), np.full(count, -1, np.int64)
     np.minimum.at(first, of_row[known], known)
@@ -102,20 +106,34 @@ def _instances(events: Events) -> _Instances:
     return _Instances(of_row, first[used], last[used])
 
 
-def _match(order: Ints, chain: Ints, role: Ints, odd: Ints, of_row: Ints, count: int) -> None:
-    """Rewrites ``of_row`` for partitions of several passages. Numbers of new instances start at ``count``."""
+def _match(events: Events, order: Ints, chain: Ints, odd: Ints, of_row: Ints, count: int) -> None:
+    """Rewrites ``of_row`` for partitions of several passages; numbers of new ones start at ``count``.
+
+    Of the passages that have not come as far and whose clock is not ahead, an event continues the one whose duration
+    fits the one it states, then the one that has come furthest, then the one that began last.
+    """
+    stated = np.where(
+        events.role == _SYNTH_END, events.synth_ms, np.where(events.role == _GPU_END, events.gpu_ms, NONE)
+    )
     for lo, hi in zip(np.searchsorted(chain, odd), np.searchsorted(chain, odd, side="right"), strict=True):
-        active: list[tuple[int, int]] = []
-        for row, step in zip(order[lo:hi].tolist(), role[lo:hi].tolist(), strict=True):
-            place = next((i for i in range(len(active) - 1, -1, -1) if active[i][0] < step), None)
-            if place is None:
+        rows = order[lo:hi]
+        active: list[tuple[int, int, int]] = []
+        columns = (rows, events.role[rows], events.time_ms[rows], stated[rows])
+        for row, step, time, length in zip(*(column.tolist() for column in columns), strict=True):
+            best = None
+            for role, number, last in active:
+                if role < step and last <= time + LATE_MS:
+                    fits = length != NONE and -2 <= time - last - length <= LATE_MS
+                    best = max(best or (False, -1, -1), (fits, role, number))
+            if best is None:
                 number = count
                 count += 1
             else:
-                number = active.pop(place)[1]
+                number = best[2]
+                active = [passage for passage in active if passage[1] != number]
             of_row[row] = number
             if step < len(ROLES) - 1:
-                active.append((step, number))
+                active.append((step, number, time))
                 del active[:-MAX_ACTIVE]
 
 
@@ -130,14 +148,41 @@ def _pools(events: Events, anchors: Sequence[Anchor], instances: _Instances) -> 
     np.add.at(crossing, instances.first + 1, 1)
     np.add.at(crossing, instances.last + 1, -1)
     free = np.cumsum(crossing)[: len(events)] == 0
-    cuts = np.flatnonzero(free & (anchored | (fall > FALL_MS))).tolist()
+    begins = free & _at_a_beginning(events)
+    candidates = np.flatnonzero((free & anchored) | (begins & (fall > FALL_MS)))
+    cuts = _that_begin(candidates, anchored, events, instances)
     pools = []
     for start, end in _ranges(cuts, len(events)):
         inner: list[int] = []
         if _repeats(events.take(np.arange(start, end))).any():
-            inner = (np.flatnonzero((free & (fall > 0))[start + 1 : end]) + start + 1).tolist()
+            candidates = np.flatnonzero((begins & (fall > 0))[start + 1 : end]) + start + 1
+            inner = _that_begin(candidates, anchored, events, instances)
         pools += [(start + lo, start + hi) for lo, hi in _ranges([cut - start for cut in inner], end - start)]
     return pools
+
+
+def _at_a_beginning(events: Events) -> npt.NDArray[np.bool_]:
+    """Rows whose next event with a role is of the kind a partition begins with."""
+    known = np.flatnonzero(events.role >= 0)
+    if not len(known):
+        return np.ones(len(events), np.bool_)
+    lowest = events.role[known].min()
+    following = known[np.minimum(np.searchsorted(known, np.arange(len(events))), len(known) - 1)]
+    at_beginning: npt.NDArray[np.bool_] = events.role[following] == lowest
+    return at_beginning
+
+
+def _that_begin(cuts: Ints, anchored: npt.NDArray[np.bool_], events: Events, instances: _Instances) -> list[int]:
+    """Cuts at anchors, and those after which most partitions go on from their beginning: after a restart they do,
+    in lines that are merely out of order they do not."""
+    lowest = events.role[events.role >= 0].min(initial=len(ROLES))
+    whole = (events.role[instances.first] == lowest).astype(np.int64)
+    order = np.argsort(instances.first)
+    starts = instances.first[order]
+    total = np.concatenate((np.zeros(1, np.int64), np.cumsum(whole[order])))
+    edges = np.searchsorted(starts, np.append(cuts, len(events)))
+    good = 2 * (total[edges[1:]] - total[edges[:-1]]) >= np.diff(edges)
+    return [int(cut) for cut, fine in zip(cuts, good, strict=True) if fine or anchored[cut]]
 
 
 def _ranges(cuts: list[int], count: int) -> list[tuple[int, int]]:
@@ -168,34 +213,46 @@ def _anchors_of(
 
 
 def _runs_of(events: Events, anchors: list[Anchor]) -> list[Run]:
-    lines = [line for line, _ in anchors if 0 < line < int(events.line[0])]
-    first = max(lines, default=int(events.line[0]))
-    last = int(events.line[-1])
-    falls = int(np.count_nonzero(events.time_ms[:-1] - events.time_ms[1:] > FALL_MS))
+    """One pool's runs: one, or several of engines that wrote at once."""
+    before = [line for line, _ in anchors if 0 < line < int(events.line[0])]
+    first, last = max(before, default=int(events.line[0])), int(events.line[-1])
     stamp = anchors[-1][1] if anchors else None
+    fall = events.time_ms[:-1] - events.time_ms[1:]
+    falls, slips = int(np.count_nonzero(fall > FALL_MS)), int(np.count_nonzero(fall > LATE_MS))
     repeats = _repeats(events)
-    inside = sum(line > int(events.line[0]) for line, _ in anchors)
+    inside = any(line > int(events.line[0]) for line, _ in anchors)
     if repeats.any() and not inside:
         if _exact_repeats(events, repeats):
             kept = events.take(~repeats)
             return [Run(kept, stamp, first, last, duplicates=int(np.count_nonzero(repeats)))]
-        again = _tried_again(events)
+        again = _tried_again(events) if slips < MIXED_FALLS else None
         if again is not None:
             return [Run(again[0], stamp, first, last, repeated_jobs=again[1])]
-    if not repeats.any() and not inside and falls < MIXED_FALLS:
-        return [Run(events, stamp, first, last, out_of_order=falls)]
-    together = min(max(2, len(anchors) if inside or repeats.any() else 2), MAX_ENGINES)
-    own = anchors[-together:] if len(anchors) >= together else []
-    found = split(events, together, own)
-    if found is not None and not any(_repeats(events.take(rows)).any() for rows in found.rows):
-        parts = [events.take(rows) for rows in found.rows]
-        stamps = [own[engine][1] if own else None for engine in range(together)]
-        return [
-            Run(part, stamp, int(part.line[0]), last, shared=True, unsure=found.unsure)
-            for part, stamp in zip(parts, stamps, strict=True)
-        ]
-    mixed = bool(repeats.any() or inside)
-    return [Run(events, stamp if len(anchors) == 1 else None, first, last, mixed=mixed, out_of_order=falls)]
+    must = bool(repeats.any() or inside)
+    if must or falls >= MIXED_FALLS or (slips and len(anchors) > 1):
+        together = _together(events, anchors, repeats)
+        if together:
+            return [replace(run, last_line=last) for run in together]
+    return [Run(events, stamp if len(anchors) == 1 or not must else None, first, last, mixed=must, out_of_order=falls)]
+
+
+def _together(events: Events, anchors: list[Anchor], repeats: npt.NDArray[np.bool_]) -> list[Run]:
+    """The engines that wrote these lines at once; empty where no clean way to tell them apart is found."""
+    engines = min(max(2, len(anchors)), MAX_ENGINES)
+    own = anchors[-engines:] if len(anchors) >= engines else []
+    found = split(events, engines, own)
+    if found is None:
+        return []
+    parts = [events.take(rows) for rows in found.rows]
+    if any(_repeats(part).any() for part in parts):
+        return []
+    if not repeats.any() and sum(len(np.unique(part.job)) for part in parts) > len(np.unique(events.job)):
+        # Only evidence that a job ran twice makes it two engines' job.
+        return []
+    return [
+        Run(part, own[engine][1] if own else None, int(part.line[0]), 0, shared=True, unsure=found.unsure)
+        for engine, part in enumerate(parts)
+    ]
 
 
 def _repeats(events: Events) -> npt.NDArray[np.bool_]:
