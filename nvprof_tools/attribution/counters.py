@@ -255,7 +255,7 @@ def _mean(span: _Spans, group: Index, count: int, values: Floats) -> tuple[Float
         return np.full(count, np.nan), [0] * count
     value = np.where(span.profile >= 0, values[np.maximum(span.profile, 0)], np.nan)
     known = np.isfinite(value)
-    weight = (span.end - span.start)[known].astype(np.float64)
+    weight = span.end[known].astype(np.float64) - span.start[known].astype(np.float64)
     total = np.bincount(group[known], weight * value[known], minlength=count)
     time = np.bincount(group[known], weight, minlength=count)
     mean = np.divide(total, time, out=np.full(count, np.nan), where=time > 0)
@@ -264,12 +264,12 @@ def _mean(span: _Spans, group: Index, count: int, values: Floats) -> tuple[Float
 
 def _sums(span: _Spans, group: Index, count: int, chosen: Flags | None = None) -> list[int]:
     """Exact sums of durations by group: halves are added apart, so nothing wraps."""
-    length = span.end - span.start
+    start, end = span.start, span.end
     if chosen is not None:
-        length, group = length[chosen], group[chosen]
+        start, end, group = start[chosen], end[chosen], group[chosen]
     high, low = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    np.add.at(high, group, length >> 32)
-    np.add.at(low, group, length & 0xFFFFFFFF)
+    np.add.at(high, group, (end >> 32) - (start >> 32))
+    np.add.at(low, group, (end & 0xFFFFFFFF) - (start & 0xFFFFFFFF))
     return [(int(h) << 32) + int(x) for h, x in zip(high, low, strict=True)]
 
 
