@@ -141,7 +141,7 @@ def read(path: Path, limits: Limits) -> tuple[str, Rows, list[QualityItem]]:
                 text.losses.broken_rows += 1
             if total + len(page.cells) > limits.table_rows:
                 raise SourceError(
-                    "limit-table-rows",
+                    "limit-rows",
                     f"the counter page has more than {limits.table_rows} values",
                     "export fewer launches or metrics",
                 )
@@ -151,7 +151,7 @@ def read(path: Path, limits: Limits) -> tuple[str, Rows, list[QualityItem]]:
         losses = text.losses
     if not pages:
         raise SourceError(
-            "not-a-counter-page",
+            "not-a-counter-report",
             "no header of a counter page was found",
             "print one with: ncu --import REPORT.ncu-rep --csv --page raw",
         )

@@ -63,7 +63,7 @@ def available() -> bool:
 def read(path: Path, limits: Limits) -> tuple[Rows, list[QualityItem]]:
     """Launches and scalars of a report. ``process`` is set where the whole report is of one process.
 
-    :raises SourceError: ``ncu-report-missing`` (the package), ``ncu-report-damaged``, ``limit-seconds``.
+    :raises SourceError: ``ncu-report-missing`` (the package), ``ncu-report-damaged``, ``limit-time``.
     """
     frame = ncu_blocks.read_frame(path)
     rows = Rows()
@@ -216,7 +216,7 @@ def _ask(request: Mapping[str, Any], seconds: float, slim: int | None) -> dict[s
             late.cancel()
     if expired or worker.returncode == -signal.SIGXCPU:
         raise SourceError(
-            "limit-seconds",
+            "limit-time",
             f"reading the counter report took more than {seconds if expired else request['seconds']:g} s",
             "profile fewer launches, or print the report as CSV",
         )

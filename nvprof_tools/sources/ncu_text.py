@@ -67,7 +67,7 @@ class Text:
     def lines(self) -> Iterator[str]:
         """Lines with their ends.
 
-        :raises SourceError: ``limit-string`` for an endless line, ``limit-seconds`` for a file that takes too long.
+        :raises SourceError: ``limit-string`` for an endless line, ``limit-time`` for a file that takes too long.
         """
         cap = self.limits.string_bytes
         until = time.monotonic() + self.limits.read_seconds
@@ -78,7 +78,7 @@ class Text:
                 )
             if time.monotonic() > until:
                 raise SourceError(
-                    "limit-seconds",
+                    "limit-time",
                     f"reading the counter page took more than {self.limits.read_seconds:g} s",
                     "export fewer launches or metrics",
                 )
@@ -187,7 +187,7 @@ def _may_start_row(line: str, delimiter: str) -> bool:
 def opened(path: Path, limits: Limits) -> Iterator[Text]:
     """Open a page as text.
 
-    :raises SourceError: ``file-missing``, ``not-a-file``, ``limit-file-bytes``.
+    :raises SourceError: ``file-missing``, ``not-a-file``, ``limit-file``.
     """
     check_file(path, limits)
     with path.open("rb") as probe:
@@ -212,7 +212,7 @@ def check_file(path: Path, limits: Limits) -> int:
         raise SourceError("not-a-file", "the counter report is not a regular file", "give a file, or a directory")
     if status.st_size > limits.file_bytes:
         raise SourceError(
-            "limit-file-bytes", f"the counter report is larger than {limits.file_bytes} bytes", "profile fewer launches"
+            "limit-file", f"the counter report is larger than {limits.file_bytes} bytes", "profile fewer launches"
         )
     return status.st_size
 

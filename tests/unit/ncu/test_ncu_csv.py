@@ -387,8 +387,8 @@ def test_a_header_without_rows_is_empty(tmp_path: Path) -> None:
     ("limit", "slug"),
     [
         ({"string_bytes": 300}, "limit-string"),
-        ({"table_rows": 10}, "limit-table-rows"),
-        ({"file_bytes": 100}, "limit-file-bytes"),
+        ({"table_rows": 10}, "limit-rows"),
+        ({"file_bytes": 100}, "limit-file"),
         ({"columns_per_table": 0}, "limit-columns"),
     ],
 )

@@ -168,4 +168,4 @@ def test_reports_that_are_damaged_inside(tmp_path: Path) -> None:
             seen.add(f"{len(read_counters([path]))} launches")
         except SourceError as error:
             seen.add(error.slug)
-    assert seen <= {"2 launches", "1 launches", "ncu-report-damaged", "limit-seconds", "counters-empty"}
+    assert seen <= {"2 launches", "1 launches", "ncu-report-damaged", "limit-time", "counters-empty"}

@@ -196,7 +196,7 @@ def test_a_truncated_report_says_so(launches: Path, share: float) -> None:
 def test_a_worker_that_takes_too_long(sections: Path) -> None:
     with pytest.raises(SourceError) as caught:
         read_counters([sections], replace(DEFAULT_LIMITS, read_seconds=0.001))
-    assert caught.value.slug == "limit-seconds"
+    assert caught.value.slug == "limit-time"
 
 
 def test_a_worker_that_dies(sections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
