@@ -25,3 +25,16 @@ types: $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-report
+
+# A small CUDA prover to profile; needs nvcc. `make prover-selftest` checks its arithmetic without a GPU.
+NVCC ?= $(shell command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+CUDA_ARCH ?= native
+
+.PHONY: prover prover-selftest
+prover: build/prover
+
+build/prover: $(wildcard fixtures/prover/*.cu fixtures/prover/*.cuh fixtures/prover/*.hpp)
+	mkdir -p build && $(NVCC) -O2 -std=c++17 -arch=$(CUDA_ARCH) -o $@ fixtures/prover/prover.cu
+
+prover-selftest:
+	mkdir -p build && $(CXX) -O2 -std=c++17 -o build/prover-selftest fixtures/prover/selftest.cpp && build/prover-selftest
