@@ -66,9 +66,10 @@ TIMELINE_MARK_PATTERN: Final = (
 SHIM_PREFIX: Final = "nvtx_markers "
 """First bytes of the one mark each process makes when the preload library or the header starts up:
 ``nvtx_markers conventions=1 source=preload mutex=on held=on driver_lock=on cuda=on tap=on osrt=off``.
-``source`` is ``preload``, ``header`` or ``python``. A part is ``on``, ``off`` (asked for) or ``aside`` (nsys' OS tracing
-records it); ``osrt`` is ``off``, ``aside``, ``coexist`` or ``quiet``. Ranges with the text ``shim`` around it warm the tool
-up and mean nothing."""
+``source`` is ``preload``, ``header`` or ``python``. A part is ``on`` or ``off`` (asked for). ``osrt=on``: nsys traced the OS
+runtime too; its OSRT rows then lack the functions the library wraps (mutex and condition waits, ``write``), and the lock
+waits are found in ``mutex_wait`` and ``driver_lock`` ranges instead. Ranges with the text ``shim`` around this mark warm
+the tool up and mean nothing."""
 
 SHIM_PATTERN: Final = r"^nvtx_markers conventions=(?P<conventions>\d+) source=(?P<source>\w+)(?P<parts>( \w+=[\w-]+)*)$"
 

@@ -112,7 +112,7 @@ void nm_held_begin(pthread_mutex_t *mutex) {
         end_at(i); /* another thread unlocked it */
         break;
     }
-    if (nm_held_count == MAX_HELD) return;
+    if (nm_held_count == MAX_HELD || !nm_on(NM_PART_HELD)) return;
     slot = slot_of(mutex, false);
     if (!is_chosen(mutex) && (slot == NULL || atomic_load_explicit(&slot->hot, memory_order_relaxed) != 1)) return;
     const uint64_t range = nm_range_start(NM_MUTEX_HELD, (uint64_t)(uintptr_t)mutex);

@@ -51,8 +51,7 @@ enum nm_part {
     NM_PART_DRIVER = 4,
     NM_PART_CUDA = 8,
     NM_PART_TAP = 16,
-    NM_PART_ALL = 31,
-    NM_RELAY = 32 /* a profiler traces the same functions: let it see them */
+    NM_PART_ALL = 31
 };
 
 /* ---- start.c: whether anything is emitted, decided once before main ---- */
@@ -61,10 +60,6 @@ NM_HIDDEN extern _Atomic uint32_t nm_parts;
 /* True between a tool's start and exit: what the C ABI asks. */
 NM_HIDDEN extern _Atomic uint32_t nm_listening;
 NM_HIDDEN void nm_start(void);
-/* Each asks for the profiler's stubs of its functions. */
-NM_HIDDEN void nm_locks_find_stubs(void);
-NM_HIDDEN void nm_tap_find_stubs(void);
-NM_HIDDEN void nm_stdio_find_stubs(void);
 
 static inline bool nm_on(uint32_t part) {
     return NM_UNLIKELY((atomic_load_explicit(&nm_parts, memory_order_relaxed) & part) != 0);

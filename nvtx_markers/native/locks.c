@@ -7,7 +7,7 @@
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 
-enum { MUTEX_PARTS = NM_PART_MUTEX | NM_PART_HELD | NM_PART_DRIVER | NM_RELAY };
+enum { MUTEX_PARTS = NM_PART_MUTEX | NM_PART_HELD | NM_PART_DRIVER };
 
 NM_REAL(int, pthread_mutex_lock, (pthread_mutex_t * mutex), (mutex), ENOSYS)
 NM_REAL(int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex), ENOSYS)
@@ -48,25 +48,9 @@ static __attribute__((noinline)) int wait_for_mutex(pthread_mutex_t *mutex, cons
     return result;
 }
 
-/* A profiler traces locking: it sees the call, and a long one tells us the same as a failed try. */
-static int lock_in_sight(pthread_mutex_t *mutex, const void *caller, enum how how, clockid_t clock,
-                         const struct timespec *until) {
-    static const uint64_t long_ns = 2000;
-    if (!nm_to_be_relayed(caller)) return lock_for_real(mutex, how, clock, until);
-    const uint64_t began = nm_mono_ns();
-    const int result = how == TIMED     ? pthread_mutex_timedlock_relay(caller, mutex, until)
-                       : how == CLOCKED ? pthread_mutex_clocklock_relay(caller, mutex, clock, until)
-                                        : pthread_mutex_lock_relay(caller, mutex);
-    const uint64_t took = nm_mono_ns() - began;
-    if (took > long_ns && nm_on(NM_PART_HELD) && nm_owner_of(caller) == NM_OWNER_APP) nm_wait_note(mutex, took);
-    if (nm_maybe_hot(mutex) && acquired(result)) nm_held_begin(mutex);
-    return result;
-}
-
 /* Kept apart from the wrappers, so that these are a load, a test and a jump while no tool listens. */
 static __attribute__((noinline)) int lock(pthread_mutex_t *mutex, const void *caller, enum how how, clockid_t clock,
                                           const struct timespec *until) {
-    if (nm_on(NM_RELAY) && !nm_on(NM_PART_MUTEX)) return lock_in_sight(mutex, caller, how, clock, until);
     int result = pthread_mutex_trylock_call(mutex);
     /* Any other answer is what locking would give, and asking again may not: see `robust` in the tests. */
     if (NM_UNLIKELY(result == EBUSY)) result = wait_for_mutex(mutex, caller, how, clock, until);
@@ -89,15 +73,14 @@ NM_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, c
     return lock(mutex, __builtin_return_address(0), CLOCKED, clock, until);
 }
 
-static __attribute__((noinline)) int trylock(pthread_mutex_t *mutex, const void *caller) {
-    const int result = pthread_mutex_trylock_relay(caller, mutex);
-    if (nm_on(NM_PART_HELD) && nm_maybe_hot(mutex) && acquired(result)) nm_held_begin(mutex);
+static __attribute__((noinline)) int trylock(pthread_mutex_t *mutex) {
+    const int result = pthread_mutex_trylock_call(mutex);
+    if (nm_maybe_hot(mutex) && acquired(result)) nm_held_begin(mutex);
     return result;
 }
 
 NM_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex) {
-    if (!nm_on(NM_PART_HELD | NM_RELAY)) return pthread_mutex_trylock_call(mutex);
-    return trylock(mutex, __builtin_return_address(0));
+    return nm_on(NM_PART_HELD) ? trylock(mutex) : pthread_mutex_trylock_call(mutex);
 }
 
 /* The range ends before the lock is free: holds of one mutex never overlap. */
@@ -114,14 +97,14 @@ NM_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
 /* A condition wait gives the mutex up: the hold is two holds. */
 NM_EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
     const bool paused = nm_held_count != 0 && nm_held_pause(mutex);
-    const int result = pthread_cond_wait_relay(__builtin_return_address(0), condition, mutex);
+    const int result = pthread_cond_wait_call(condition, mutex);
     if (paused) nm_held_begin(mutex);
     return result;
 }
 
 NM_EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
     const bool paused = nm_held_count != 0 && nm_held_pause(mutex);
-    const int result = pthread_cond_timedwait_relay(__builtin_return_address(0), condition, mutex, until);
+    const int result = pthread_cond_timedwait_call(condition, mutex, until);
     if (paused) nm_held_begin(mutex);
     return result;
 }
@@ -129,7 +112,7 @@ NM_EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t 
 NM_EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
                                      const struct timespec *until) {
     const bool paused = nm_held_count != 0 && nm_held_pause(mutex);
-    const int result = pthread_cond_clockwait_relay(__builtin_return_address(0), condition, mutex, clock, until);
+    const int result = pthread_cond_clockwait_call(condition, mutex, clock, until);
     if (paused) nm_held_begin(mutex);
     return result;
 }
@@ -168,25 +151,13 @@ static int really_read(pthread_rwlock_t *lock) { return pthread_rwlock_rdlock_ca
 static int really_write(pthread_rwlock_t *lock) { return pthread_rwlock_wrlock_call(lock); }
 
 NM_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
-    if (!nm_on(NM_PART_DRIVER) || !trying_is_safe()) return pthread_rwlock_rdlock_relay(__builtin_return_address(0), lock);
+    if (!nm_on(NM_PART_DRIVER) || !trying_is_safe()) return pthread_rwlock_rdlock_call(lock);
     const int result = pthread_rwlock_tryrdlock_call(lock);
     return result != EBUSY ? result : wait_for_rwlock(lock, really_read, __builtin_return_address(0));
 }
 
 NM_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
-    if (!nm_on(NM_PART_DRIVER) || !trying_is_safe()) return pthread_rwlock_wrlock_relay(__builtin_return_address(0), lock);
+    if (!nm_on(NM_PART_DRIVER) || !trying_is_safe()) return pthread_rwlock_wrlock_call(lock);
     const int result = pthread_rwlock_trywrlock_call(lock);
     return result != EBUSY ? result : wait_for_rwlock(lock, really_write, __builtin_return_address(0));
-}
-
-void nm_locks_find_stubs(void) {
-    pthread_mutex_lock_find_stub();
-    pthread_mutex_trylock_find_stub();
-    pthread_mutex_timedlock_find_stub();
-    pthread_mutex_clocklock_find_stub();
-    pthread_cond_wait_find_stub();
-    pthread_cond_timedwait_find_stub();
-    pthread_cond_clockwait_find_stub();
-    pthread_rwlock_rdlock_find_stub();
-    pthread_rwlock_wrlock_find_stub();
 }

@@ -2,7 +2,6 @@
 #include "internal.h"
 #include "real.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ bool nm_list_has(const char *list, const char *word) {
     return false;
 }
 
-/* nsys names what its injected library shall trace. */
+/* nsys names what its injected library shall trace. Its rows lack what goes through our wrappers: the reader is told. */
 static bool os_tracing(void) {
     const char *proxy = getenv("QUADD_INJECTION_PROXY");
     return proxy != NULL && strstr(proxy, "OSRT") != NULL;
@@ -58,61 +57,33 @@ static const struct {
                   {"tap", NM_PART_TAP}};
 enum { PART_NAMES = sizeof part_names / sizeof *part_names };
 
-static void say_what_is_on(uint32_t wanted, uint32_t aside, const char *osrt) {
+static void say_what_is_on(uint32_t wanted) {
     char text[256];
     int used = snprintf(text, sizeof text, "nvtx_markers conventions=1 source=preload");
-    for (int i = 0; i < PART_NAMES && used > 0 && (size_t)used < sizeof text; i++) {
-        const uint32_t part = part_names[i].part;
-        const char *state = (wanted & part) == 0 ? "off" : (aside & part) != 0 ? "aside" : "on";
-        used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", part_names[i].name, state);
-    }
-    if (used > 0 && (size_t)used < sizeof text) snprintf(text + used, sizeof text - (size_t)used, " osrt=%s", osrt);
+    for (int i = 0; i < PART_NAMES && used > 0 && (size_t)used < sizeof text; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", part_names[i].name,
+                         (wanted & part_names[i].part) != 0 ? "on" : "off");
+    if (used > 0 && (size_t)used < sizeof text)
+        snprintf(text + used, sizeof text - (size_t)used, " osrt=%s", os_tracing() ? "on" : "off");
     nm_mark(NM_SHIM, text);
 }
 
 void nm_start(void) {
     const char *injection = getenv("NVTX_INJECTION64_PATH");
     const char *disable = getenv("NVTX_MARKERS_DISABLE");
-    const char *osrt_wish = getenv("NVTX_MARKERS_OSRT");
-    const char *osrt = "off";
-    uint32_t wanted = NM_PART_ALL, aside = 0, relay = 0;
+    uint32_t wanted = NM_PART_ALL;
 
     if (atomic_flag_test_and_set(&started)) return;
     if (injection == NULL || *injection == '\0' || nm_list_has(disable, "all")) return;
     for (int i = 0; i < PART_NAMES; i++)
         if (nm_list_has(disable, part_names[i].name)) wanted &= ~part_names[i].part;
-    if (os_tracing()) {
-        /* nsys records lock waits itself. It is shown every call of the program; the rest of ours goes on. */
-        relay = NM_RELAY;
-        osrt = "aside";
-        aside = NM_PART_MUTEX | NM_PART_DRIVER;
-        if (osrt_wish != NULL && strcmp(osrt_wish, "coexist") == 0) {
-            osrt = "coexist";
-            aside = 0;
-        } else if (osrt_wish != NULL && strcmp(osrt_wish, "quiet") == 0) {
-            osrt = "quiet";
-            aside = NM_PART_ALL;
-        }
-    }
     if (!nm_emit_start()) return;
     nm_owner_start();
     if ((wanted & NM_PART_HELD) != 0) nm_held_start();
     atexit(stop);
     atomic_store(&nm_listening, 1);
-    say_what_is_on(wanted, aside, osrt);
-    if (relay != 0) {
-        nm_locks_find_stubs();
-        nm_tap_find_stubs();
-        nm_stdio_find_stubs();
-    }
-    atomic_store(&nm_parts, (wanted & ~aside) | relay);
-}
-
-void *nm_stub(const char *name) {
-    void *const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    void *const given = libc == NULL ? NULL : dlsym(libc, name);
-    if (libc != NULL) dlclose(libc);
-    return given == nm_libc(name) || nm_owner_of(given) != NM_OWNER_TOOL ? NULL : given;
+    say_what_is_on(wanted);
+    atomic_store(&nm_parts, wanted);
 }
 
 /* ---- the moment before main ---- */

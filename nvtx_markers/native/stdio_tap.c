@@ -83,42 +83,42 @@ static void feed_printed(int fd, const char *format, va_list values, int printed
     return printed
 
 NM_EXPORT int printf(const char *format, ...) {
-    FOLLOW(followed(stdout), format, format, vfprintf_relay(__builtin_return_address(0), stdout, format, values));
+    FOLLOW(followed(stdout), format, format, vfprintf_call(stdout, format, values));
 }
 NM_EXPORT int fprintf(FILE *stream, const char *format, ...) {
-    FOLLOW(followed(stream), format, format, vfprintf_relay(__builtin_return_address(0), stream, format, values));
+    FOLLOW(followed(stream), format, format, vfprintf_call(stream, format, values));
 }
 NM_EXPORT int dprintf(int fd, const char *format, ...) {
-    FOLLOW(followed_fd(fd), format, format, vdprintf_relay(__builtin_return_address(0), fd, format, values));
+    FOLLOW(followed_fd(fd), format, format, vdprintf_call(fd, format, values));
 }
 NM_EXPORT int vprintf(const char *format, va_list values) {
-    FOLLOW_LIST(followed(stdout), format, vfprintf_relay(__builtin_return_address(0), stdout, format, values));
+    FOLLOW_LIST(followed(stdout), format, vfprintf_call(stdout, format, values));
 }
 NM_EXPORT int vfprintf(FILE *stream, const char *format, va_list values) {
-    FOLLOW_LIST(followed(stream), format, vfprintf_relay(__builtin_return_address(0), stream, format, values));
+    FOLLOW_LIST(followed(stream), format, vfprintf_call(stream, format, values));
 }
 NM_EXPORT int vdprintf(int fd, const char *format, va_list values) {
-    FOLLOW_LIST(followed_fd(fd), format, vdprintf_relay(__builtin_return_address(0), fd, format, values));
+    FOLLOW_LIST(followed_fd(fd), format, vdprintf_call(fd, format, values));
 }
 
 /* What programs built with _FORTIFY_SOURCE call. */
 NM_EXPORT int __printf_chk(int flag, const char *format, ...) {
-    FOLLOW(followed(stdout), format, format, __vfprintf_chk_relay(__builtin_return_address(0), stdout, flag, format, values));
+    FOLLOW(followed(stdout), format, format, __vfprintf_chk_call(stdout, flag, format, values));
 }
 NM_EXPORT int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
-    FOLLOW(followed(stream), format, format, __vfprintf_chk_relay(__builtin_return_address(0), stream, flag, format, values));
+    FOLLOW(followed(stream), format, format, __vfprintf_chk_call(stream, flag, format, values));
 }
 NM_EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...) {
-    FOLLOW(followed_fd(fd), format, format, __vdprintf_chk_relay(__builtin_return_address(0), fd, flag, format, values));
+    FOLLOW(followed_fd(fd), format, format, __vdprintf_chk_call(fd, flag, format, values));
 }
 NM_EXPORT int __vprintf_chk(int flag, const char *format, va_list values) {
-    FOLLOW_LIST(followed(stdout), format, __vfprintf_chk_relay(__builtin_return_address(0), stdout, flag, format, values));
+    FOLLOW_LIST(followed(stdout), format, __vfprintf_chk_call(stdout, flag, format, values));
 }
 NM_EXPORT int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list values) {
-    FOLLOW_LIST(followed(stream), format, __vfprintf_chk_relay(__builtin_return_address(0), stream, flag, format, values));
+    FOLLOW_LIST(followed(stream), format, __vfprintf_chk_call(stream, flag, format, values));
 }
 NM_EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list values) {
-    FOLLOW_LIST(followed_fd(fd), format, __vdprintf_chk_relay(__builtin_return_address(0), fd, flag, format, values));
+    FOLLOW_LIST(followed_fd(fd), format, __vdprintf_chk_call(fd, flag, format, values));
 }
 
 static inline void feed(int fd, const char *bytes, size_t length, uint64_t began) {
@@ -127,27 +127,27 @@ static inline void feed(int fd, const char *bytes, size_t length, uint64_t began
 
 NM_EXPORT int fputs(const char *text, FILE *stream) {
     const int fd = followed(stream);
-    if (fd == 0) return fputs_relay(__builtin_return_address(0), text, stream);
+    if (fd == 0) return fputs_call(text, stream);
     const uint64_t began = nm_mono_ns();
-    const int result = fputs_relay(__builtin_return_address(0), text, stream);
+    const int result = fputs_call(text, stream);
     if (result >= 0) feed(fd, text, strlen(text), began);
     return result;
 }
 
 NM_EXPORT int fputs_unlocked(const char *text, FILE *stream) {
     const int fd = followed(stream);
-    if (fd == 0) return fputs_unlocked_relay(__builtin_return_address(0), text, stream);
+    if (fd == 0) return fputs_unlocked_call(text, stream);
     const uint64_t began = nm_mono_ns();
-    const int result = fputs_unlocked_relay(__builtin_return_address(0), text, stream);
+    const int result = fputs_unlocked_call(text, stream);
     if (result >= 0) feed(fd, text, strlen(text), began);
     return result;
 }
 
 NM_EXPORT int puts(const char *text) {
     const int fd = followed(stdout);
-    if (fd == 0) return puts_relay(__builtin_return_address(0), text);
+    if (fd == 0) return puts_call(text);
     const uint64_t began = nm_mono_ns();
-    const int result = puts_relay(__builtin_return_address(0), text);
+    const int result = puts_call(text);
     if (result >= 0) {
         feed(fd, text, strlen(text), began);
         feed(fd, "\n", 1, began);
@@ -157,18 +157,18 @@ NM_EXPORT int puts(const char *text) {
 
 NM_EXPORT size_t fwrite(const void *items, size_t size, size_t count, FILE *stream) {
     const int fd = followed(stream);
-    if (fd == 0) return fwrite_relay(__builtin_return_address(0), items, size, count, stream);
+    if (fd == 0) return fwrite_call(items, size, count, stream);
     const uint64_t began = nm_mono_ns();
-    const size_t done = fwrite_relay(__builtin_return_address(0), items, size, count, stream);
+    const size_t done = fwrite_call(items, size, count, stream);
     feed(fd, items, done * size, began);
     return done;
 }
 
 NM_EXPORT size_t fwrite_unlocked(const void *items, size_t size, size_t count, FILE *stream) {
     const int fd = followed(stream);
-    if (fd == 0) return fwrite_unlocked_relay(__builtin_return_address(0), items, size, count, stream);
+    if (fd == 0) return fwrite_unlocked_call(items, size, count, stream);
     const uint64_t began = nm_mono_ns();
-    const size_t done = fwrite_unlocked_relay(__builtin_return_address(0), items, size, count, stream);
+    const size_t done = fwrite_unlocked_call(items, size, count, stream);
     feed(fd, items, done * size, began);
     return done;
 }
@@ -182,36 +182,20 @@ static inline int follow_character(int fd, int result, uint64_t began) {
 NM_EXPORT int fputc(int character, FILE *stream) {
     const int fd = followed(stream);
     const uint64_t began = fd != 0 ? nm_mono_ns() : 0;
-    return follow_character(fd, fputc_relay(__builtin_return_address(0), character, stream), began);
+    return follow_character(fd, fputc_call(character, stream), began);
 }
 NM_EXPORT int putc(int character, FILE *stream) {
     const int fd = followed(stream);
     const uint64_t began = fd != 0 ? nm_mono_ns() : 0;
-    return follow_character(fd, putc_relay(__builtin_return_address(0), character, stream), began);
+    return follow_character(fd, putc_call(character, stream), began);
 }
 NM_EXPORT int _IO_putc(int character, FILE *stream) {
     const int fd = followed(stream);
     const uint64_t began = fd != 0 ? nm_mono_ns() : 0;
-    return follow_character(fd, _IO_putc_relay(__builtin_return_address(0), character, stream), began);
+    return follow_character(fd, _IO_putc_call(character, stream), began);
 }
 NM_EXPORT int putchar(int character) {
     const int fd = followed(stdout);
     const uint64_t began = fd != 0 ? nm_mono_ns() : 0;
-    return follow_character(fd, putchar_relay(__builtin_return_address(0), character), began);
-}
-
-void nm_stdio_find_stubs(void) {
-    vfprintf_find_stub();
-    __vfprintf_chk_find_stub();
-    vdprintf_find_stub();
-    __vdprintf_chk_find_stub();
-    fputs_find_stub();
-    fputs_unlocked_find_stub();
-    puts_find_stub();
-    fwrite_find_stub();
-    fwrite_unlocked_find_stub();
-    fputc_find_stub();
-    putc_find_stub();
-    _IO_putc_find_stub();
-    putchar_find_stub();
+    return follow_character(fd, putchar_call(character), began);
 }

@@ -4,7 +4,6 @@
 #include "real.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -68,15 +67,30 @@ static size_t utf8_length(const uint8_t *at, size_t left) {
 static void copy_clean(char *to, const char *from, size_t length) {
     const uint8_t *bytes = (const uint8_t *)from;
     for (size_t i = 0; i < length;) {
+        if (bytes[i] >= 0x20 && bytes[i] < 0x7F) { /* nearly always */
+            to[i] = from[i];
+            i++;
+            continue;
+        }
         const size_t step = utf8_length(bytes + i, length - i);
         if (step <= 1) {
-            to[i] = step == 0 || bytes[i] < 0x20 || bytes[i] == 0x7F ? '?' : from[i];
-            i++;
+            to[i++] = '?';
         } else {
             memcpy(to + i, from + i, step);
             i += step;
         }
     }
+}
+
+/* Appends a name and a number; printf would take longer than the mark itself. */
+static char *append_number(char *to, const char *name, uint64_t number) {
+    char digits[20];
+    size_t count = 0;
+    while (*name != '\0') *to++ = *name++;
+    do digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (count > 0) *to++ = digits[--count];
+    return to;
 }
 
 static void mark_line(const char *line, size_t length, uint64_t began_ns) {
@@ -85,8 +99,10 @@ static void mark_line(const char *line, size_t length, uint64_t began_ns) {
     if (length > LINE) return;
     copy_clean(text, line, length);
     const uint64_t wall = nm_wall_ns(), mono = nm_mono_ns();
-    snprintf(text + length, sizeof text - length, "|wall_ns=%llu|mono_ns=%llu|late_ns=%llu", (unsigned long long)wall,
-             (unsigned long long)mono, (unsigned long long)(mono - began_ns));
+    char *end = append_number(text + length, "|wall_ns=", wall);
+    end = append_number(end, "|mono_ns=", mono);
+    end = append_number(end, "|late_ns=", mono - began_ns);
+    *end = '\0';
     nm_mark(NM_TIMELINE, text);
 }
 
@@ -158,24 +174,22 @@ static inline bool tapped(int fd) {
     return nm_on(NM_PART_TAP) && (fd == 1 || fd == 2) && nm_emitting == 0 && nm_tap_paused == 0;
 }
 
-static __attribute__((noinline)) ssize_t seen_write(const void *caller, int fd, const void *bytes, size_t length) {
-    const bool follow = tapped(fd);
-    const uint64_t began = follow ? nm_mono_ns() : 0;
-    const ssize_t written = write_relay(caller, fd, bytes, length);
-    if (follow && written > 0) nm_tap_feed(fd, bytes, (size_t)written, began);
+/* Kept apart, so that the wrappers are a few tests and a jump while there is nothing to follow. */
+static __attribute__((noinline)) ssize_t tapped_write(int fd, const void *bytes, size_t length) {
+    const uint64_t began = nm_mono_ns();
+    const ssize_t written = write_call(fd, bytes, length);
+    if (written > 0) nm_tap_feed(fd, bytes, (size_t)written, began);
     return written;
 }
 
 NM_EXPORT ssize_t write(int fd, const void *bytes, size_t length) {
-    if (!nm_on(NM_PART_TAP | NM_RELAY)) return write_call(fd, bytes, length);
-    return seen_write(__builtin_return_address(0), fd, bytes, length);
+    return tapped(fd) ? tapped_write(fd, bytes, length) : write_call(fd, bytes, length);
 }
 
-static __attribute__((noinline)) ssize_t seen_writev(const void *caller, int fd, const struct iovec *pieces, int count) {
-    const bool follow = tapped(fd);
-    const uint64_t began = follow ? nm_mono_ns() : 0;
-    const ssize_t written = writev_relay(caller, fd, pieces, count);
-    size_t left = follow && written > 0 ? (size_t)written : 0;
+static __attribute__((noinline)) ssize_t tapped_writev(int fd, const struct iovec *pieces, int count) {
+    const uint64_t began = nm_mono_ns();
+    const ssize_t written = writev_call(fd, pieces, count);
+    size_t left = written > 0 ? (size_t)written : 0;
     for (int i = 0; i < count && left > 0; i++) {
         const size_t length = pieces[i].iov_len < left ? pieces[i].iov_len : left;
         nm_tap_feed(fd, pieces[i].iov_base, length, began);
@@ -185,11 +199,5 @@ static __attribute__((noinline)) ssize_t seen_writev(const void *caller, int fd,
 }
 
 NM_EXPORT ssize_t writev(int fd, const struct iovec *pieces, int count) {
-    if (!nm_on(NM_PART_TAP | NM_RELAY)) return writev_call(fd, pieces, count);
-    return seen_writev(__builtin_return_address(0), fd, pieces, count);
-}
-
-void nm_tap_find_stubs(void) {
-    write_find_stub();
-    writev_find_stub();
+    return tapped(fd) ? tapped_writev(fd, pieces, count) : writev_call(fd, pieces, count);
 }
