@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nvprof_tools.errors import UsageError
+from nvprof_tools.model.arrays import from_numpy, ints, strings
 from nvprof_tools.model.log_summary import (
     IDLE_CAUSES,
     SUMMARY_PARTITION_SCHEMA,
@@ -338,17 +339,17 @@ def _table(rows: _Rows, gaps: _Gaps) -> pa.Table:
     arrays = []
     for field in SUMMARY_PARTITION_SCHEMA:
         if field.name == "job":
-            arrays.append(pa.array(rows.job, pa.string()))
+            arrays.append(strings(rows.job))
         elif field.name == "idle_cause":
-            arrays.append(pa.array(gaps.cause, pa.string()))
+            arrays.append(strings(gaps.cause))
         else:
-            arrays.append(pa.array(values[field.name], mask=values[field.name] == _NULL).cast(field.type))
+            column = values[field.name]
+            arrays.append(from_numpy(column, column != _NULL).cast(field.type))
     return pa.Table.from_arrays(arrays, schema=SUMMARY_PARTITION_SCHEMA)
 
 
 def _column(table: pa.Table, name: str) -> Ints:
-    values: Ints = table[name].combine_chunks().cast(pa.int64()).fill_null(_NULL).to_numpy(zero_copy_only=False)
-    return values
+    return ints(table[name], _NULL)
 
 
 def _either(first: Ints, second: Ints) -> Ints:

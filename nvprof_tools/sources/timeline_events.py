@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nvprof_tools.model.arrays import from_numpy, ints, strings
 from nvprof_tools.model.pipeline import ROLES, Pipeline
 from nvprof_tools.sources.timeline_grammar import LINE, Grammar
 
@@ -49,7 +50,7 @@ class Events:
         columns = ("line", "time_ms", "event", "role", "job", "partition", "worker", "gpu_ms", "synth_ms")
         return Events(
             **{name: getattr(self, name)[index] for name in columns},
-            detail=self.detail.take(pa.array(index)),
+            detail=self.detail.take(from_numpy(index)),
             event_names=self.event_names,
             job_names=self.job_names,
             undecodable=self.undecodable,
@@ -94,14 +95,14 @@ def texts(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()], pa.string())
+        return strings(None if value is None else value.decode("utf-8", "replace") for value in values.to_pylist())
 
 
 def _coded(values: pa.Array) -> tuple[Ints, tuple[str, ...], int]:
     encoded = values.dictionary_encode()
     raw = encoded.dictionary.to_pylist()
     names = tuple(value.decode("utf-8", "replace") for value in raw)
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = ints(encoded.indices)
     return codes, names, sum("�" in name for name in names)
 
 
@@ -110,5 +111,4 @@ def _number(detail: pa.Array, pattern: str, name: str) -> Ints:
 
 
 def _integers(digits: pa.Array) -> Ints:
-    values = digits.cast(pa.string()).cast(pa.int64())
-    return np.asarray(pc.fill_null(values, NONE).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return ints(digits.cast(pa.string()).cast(pa.int64()), NONE)

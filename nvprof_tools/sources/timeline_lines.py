@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import Limits
+from nvprof_tools.model.arrays import bools, from_numpy, ints
 from nvprof_tools.sources.timeline_grammar import LINE, STAMP, TAG, Grammar
 from nvprof_tools.sources.timeline_repair import Found, repair, settle
 
@@ -44,8 +45,7 @@ def sort_lines(data: bytes, grammar: Grammar, limits: Limits) -> Lines:
     offsets = _offsets(data)
     lines = _as_array(data, offsets)
     long_lines: Mask = np.diff(offsets) > limits.log_line_bytes
-    starts = _numpy(pc.count_substring_regex(lines, grammar.start))
-    starts[long_lines] = 0
+    starts = np.where(long_lines, 0, ints(pc.count_substring_regex(lines, grammar.start)))
     # One literal at a time: far faster than one pattern of alternatives that is tied to the line's start.
     event, *timing_kinds = (_starts_with(lines, tag) & (starts == 1) for tag in grammar.tags)
     timing = np.logical_or.reduce(timing_kinds) if timing_kinds else np.zeros(len(lines), np.bool_)
@@ -67,7 +67,7 @@ def sort_lines(data: bytes, grammar: Grammar, limits: Limits) -> Lines:
     found = repair(reader, np.flatnonzero(unusual), fragments, grammar)
     where = np.flatnonzero(regular)
     if found.damaged:
-        settle(found, reader, grammar, _jobs(lines.take(pa.array(where))))
+        settle(found, reader, grammar, _jobs(lines.take(from_numpy(where))))
     texts, numbers = _merge(lines, where, found.timeline)
     return Lines(
         timeline=texts,
@@ -121,19 +121,21 @@ def _jobs(lines: pa.LargeBinaryArray) -> list[bytes]:
 def _merge(
     lines: pa.LargeBinaryArray, where: Numbers, repaired: list[tuple[int, bytes]]
 ) -> tuple[pa.LargeBinaryArray, Numbers]:
-    regular = lines.take(pa.array(where))
+    regular = lines.take(from_numpy(where))
     if not repaired:
         return regular, where + 1
-    texts = pa.concat_arrays([regular, pa.array([text for _, text in repaired], pa.large_binary())])
+    found = [text for _, text in repaired]
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(text) for text in found], dtype=np.int64)))
+    texts = pa.concat_arrays([regular, _as_array(b"".join(found), offsets)])
     numbers = np.concatenate((where + 1, np.array([line for line, _ in repaired], np.int64)))
     order = np.argsort(numbers, kind="stable")
-    return texts.take(pa.array(order)), numbers[order]
+    return texts.take(from_numpy(order)), numbers[order]
 
 
 def _merged_list(
     lines: pa.LargeBinaryArray, where: Numbers, repaired: list[tuple[int, bytes]]
 ) -> list[tuple[int, bytes]]:
-    texts = lines.take(pa.array(where)).to_pylist()
+    texts = lines.take(from_numpy(where)).to_pylist()
     regular = [(line, text.rstrip(b"\n")) for line, text in zip((where + 1).tolist(), texts, strict=True)]
     return sorted(regular + repaired, key=lambda pair: pair[0]) if repaired else regular
 
@@ -145,14 +147,8 @@ def _count_long(data: bytes, offsets: Numbers, long_lines: Mask) -> int:
 
 
 def _regex(values: Any, pattern: str) -> Mask:
-    matches: Mask = _numpy(pc.match_substring_regex(values, pattern))
-    return matches
+    return bools(pc.match_substring_regex(values, pattern))
 
 
 def _starts_with(values: Any, text: bytes) -> Mask:
-    matches: Mask = _numpy(pc.starts_with(values, text))
-    return matches
-
-
-def _numpy(values: Any) -> Any:
-    return np.array(values.to_numpy(zero_copy_only=False))
+    return bools(pc.starts_with(values, text))

@@ -11,22 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import DEFAULT_LIMITS, MIB, Limits
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import ordered
-from nvprof_tools.model.trace import COMPLETION_SCHEMA, AppLog, LogRun, SourceInfo
+from nvprof_tools.model.trace import AppLog, LogRun, SourceInfo
 from nvprof_tools.sources import timeline_stamped
 from nvprof_tools.sources.timeline_events import Events, read_events
 from nvprof_tools.sources.timeline_grammar import grammar_of
 from nvprof_tools.sources.timeline_lines import Lines, sort_lines
 from nvprof_tools.sources.timeline_quality import Findings, items_of
 from nvprof_tools.sources.timeline_runs import Run, find_runs
-from nvprof_tools.sources.timeline_tables import event_table, partition_table
-
-Completion = tuple[int, int, str, int | None, int | None]
+from nvprof_tools.sources.timeline_tables import completion_table, event_table, partition_table
 
 
 def read_log(path: Path, pipeline: Pipeline, limits: Limits = DEFAULT_LIMITS) -> AppLog:
@@ -111,7 +108,7 @@ def _log_run(
     low: int,
     high: int,
     lines: Lines,
-    completions: Sequence[Completion],
+    completions: Sequence[timeline_stamped.Completion],
     pipeline: Pipeline,
     findings: Findings,
 ) -> LogRun:
@@ -119,7 +116,7 @@ def _log_run(
     where two engines share a stretch they belong to neither."""
     events = _without_half_lines(run.events, findings)
     timings: dict[str, tuple[int, int]] = {}
-    own: list[Completion] = []
+    own: list[timeline_stamped.Completion] = []
     if run.shared:
         findings.shared_timings.update(line for line, _ in lines.timings if low <= line < high)
     else:
@@ -135,7 +132,6 @@ def _log_run(
         for name in names
         if name not in pipeline.events.extra and counts[events.event_names.index(name)]
     }
-    columns = [list(column) for column in zip(*own, strict=True)] or [[] for _ in COMPLETION_SCHEMA]
     return LogRun(
         index=number,
         anchor_utc_ns=run.anchor_utc_ns,
@@ -143,7 +139,7 @@ def _log_run(
         partitions=partition_table(events),
         timings=timings,
         unknown_events=dict(sorted(unknown.items())),
-        completions=pa.table(dict(zip(COMPLETION_SCHEMA.names, columns, strict=True)), schema=COMPLETION_SCHEMA),
+        completions=completion_table(own),
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from nvprof_tools.model.pipeline import LogEvents
 
 Text = tuple[int, bytes]
+Completion = tuple[int, int, str, int | None, int | None]
+"""Line, UTC ns, job, partition, gpu_ms."""
 
 _STAMP = re.compile(
     rb"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:(Z)|([+-])(\d\d):(\d\d))(?![0-9])"
@@ -51,8 +53,8 @@ def anchors(stamped: Iterable[Text], events: LogEvents) -> tuple[list[tuple[int,
     return found, unreadable
 
 
-def completions(stamped: Iterable[Text], events: LogEvents) -> list[tuple[int, int, str, int | None, int | None]]:
-    """(line, UTC ns, job, partition, gpu_ms) of the lines that say a GPU call is over."""
+def completions(stamped: Iterable[Text], events: LogEvents) -> list[Completion]:
+    """The lines that say a GPU call is over."""
     words = [word.encode() for word in events.completions]
     found = []
     for line, text in stamped:

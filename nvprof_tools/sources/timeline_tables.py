@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nvprof_tools.model.arrays import from_numpy, strings
 from nvprof_tools.model.pipeline import ROLES
-from nvprof_tools.model.trace import EVENT_SCHEMA, PARTITION_SCHEMA
+from nvprof_tools.model.trace import COMPLETION_SCHEMA, EVENT_SCHEMA, PARTITION_SCHEMA
 from nvprof_tools.sources.timeline_events import NONE, Events, Ints, texts
+from nvprof_tools.sources.timeline_stamped import Completion
 
 
 def event_table(events: Events) -> pa.Table:
     """``EVENT_SCHEMA``, in file order."""
     arrays = [
-        pa.array(events.line),
-        pa.array(events.time_ms),
+        from_numpy(events.line),
+        from_numpy(events.time_ms),
         _names(events.event, events.event_names),
         _names(events.job, events.job_names),
         _nullable(events.partition, pa.int32()),
@@ -51,6 +54,22 @@ def partition_table(events: Events) -> pa.Table:
     return pa.Table.from_arrays([columns[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
 
 
+def completion_table(found: Sequence[Completion]) -> pa.Table:
+    """``COMPLETION_SCHEMA``, in file order."""
+
+    def numbers(place: int) -> Ints:
+        return np.array([NONE if row[place] is None else row[place] for row in found], np.int64)
+
+    arrays = [
+        from_numpy(numbers(0)),
+        from_numpy(numbers(1)),
+        strings(row[2] for row in found),
+        _nullable(numbers(3), pa.int32()),
+        _nullable(numbers(4), pa.int64()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=COMPLETION_SCHEMA)
+
+
 def _first(group: Ints, values: Ints, count: int) -> Ints:
     """Per group, the first value that is there."""
     there = np.flatnonzero(values != NONE)[::-1]
@@ -66,9 +85,9 @@ def _names(codes: Ints, names: tuple[str, ...]) -> pa.DictionaryArray:
     rank = np.empty(len(used), np.int32)
     rank[order] = np.arange(len(used), dtype=np.int32)
     index: npt.NDArray[np.int32] = rank[inverse] if len(codes) else np.empty(0, np.int32)
-    words = pa.array([names[code] for code in used[order].tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), words)
+    words = strings(names[code] for code in used[order].tolist())
+    return pa.DictionaryArray.from_arrays(from_numpy(index), words)
 
 
 def _nullable(values: Ints, kind: pa.DataType) -> pa.Array:
-    return pa.array(values, mask=values == NONE).cast(kind)
+    return from_numpy(values, values != NONE).cast(kind)
