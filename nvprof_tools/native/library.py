@@ -1,0 +1,111 @@
+"""The page decoder as Python sees it: finds the shared library, describes its C interface (``pages/pages.h``).
+
+ctypes releases the GIL during every call. Without the library, or with one built from other sources,
+:func:`page_library` gives None and the caller reads through the database driver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+ABI = 1
+NAME = "libnvprof_pages.so"
+SWITCH = "NVPROF_TOOLS_NATIVE"
+"""Environment variable: ``0`` leaves the library aside, a path names another one."""
+
+NULL, INTEGER, REAL, TEXT, BLOB = 1, 2, 4, 8, 16
+SKIP, INT64, STRING, DICTIONARY = 0, 1, 2, 3
+
+REASONS = {
+    1: "the request is out of range",
+    2: "there is no memory",
+    3: "the file cannot be read to its end",
+    4: "a page is not what its tree says",
+    5: "rowids are out of order",
+    6: "a chain of overflow pages is broken",
+    7: "a record contradicts its header",
+    8: "a value is of another storage class than its column",
+    9: "a row is older than a column with a default",
+    10: "there are more rows, bytes or words than allowed",
+}
+"""Why a table was refused, by the number the library returns."""
+
+
+class Column(ctypes.Structure):
+    """``nvp_column``."""
+
+    _fields_ = (
+        ("allowed", ctypes.c_uint8),
+        ("want", ctypes.c_uint8),
+        ("may_lack", ctypes.c_uint8),
+        ("is_rowid", ctypes.c_uint8),
+    )
+
+
+class Request(ctypes.Structure):
+    """``nvp_request``."""
+
+    _fields_ = (
+        ("file", ctypes.c_int32),
+        ("page_size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("pages", ctypes.c_uint32),
+        ("root", ctypes.c_uint32),
+        ("columns", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("max_distinct", ctypes.c_uint32),
+        ("max_rows", ctypes.c_uint64),
+        ("max_bytes", ctypes.c_uint64),
+        ("max_record", ctypes.c_uint64),
+        ("column", ctypes.POINTER(Column)),
+    )
+
+
+class Block(ctypes.Structure):
+    """``nvp_block``."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64))
+
+
+class Vector(ctypes.Structure):
+    """``nvp_vector``."""
+
+    _fields_ = (
+        ("validity", Block),
+        ("values", Block),
+        ("offsets", Block),
+        ("words", Block),
+        ("nulls", ctypes.c_uint64),
+        ("distinct", ctypes.c_uint64),
+    )
+
+
+@functools.cache
+def _loaded(path: str) -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(path)
+        library.nvp_pages_abi.restype = ctypes.c_int
+        if library.nvp_pages_abi() != ABI:
+            return None
+        library.nvp_pages_read.argtypes = (
+            ctypes.POINTER(Request),
+            ctypes.POINTER(Vector),
+            ctypes.POINTER(ctypes.c_uint64),
+        )
+        library.nvp_pages_read.restype = ctypes.c_int
+        library.nvp_pages_free.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
+        library.nvp_pages_free.restype = None
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def page_library() -> ctypes.CDLL | None:
+    """The library, where it was built and is to be used."""
+    asked = os.environ.get(SWITCH, "")
+    if asked == "0":
+        return None
+    return _loaded(asked or str(Path(__file__).with_name(NAME)))

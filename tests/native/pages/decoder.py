@@ -1,0 +1,105 @@
+"""The page decoder for tests: the built one where it is current, else one built from the sources once a session."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.util
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nvprof_tools.limits import DEFAULT_LIMITS, Limits
+from nvprof_tools.native import library
+from nvprof_tools.sources.bulk_adbc import AdbcReader
+from nvprof_tools.sources.bulk_pages import PageReader
+from nvprof_tools.sources.guarded_sqlite import open_guarded
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = ROOT / "nvprof_tools" / "native" / "pages"
+
+
+@functools.cache
+def builder() -> ModuleType:
+    """``tools/build_native.py``."""
+    spec = importlib.util.spec_from_file_location("build_native", ROOT / "tools" / "build_native.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def folder() -> Path:
+    """Where this session builds; removed at its end."""
+    made = Path(tempfile.mkdtemp(prefix="page-decoder-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+@functools.cache
+def decoder() -> Path:
+    """The library; without a compiler the test is skipped."""
+    built = Path(library.__file__).with_name(library.NAME)
+    if built.exists() and built.stat().st_mtime > max(p.stat().st_mtime for p in SOURCES.iterdir()):
+        return built
+    fresh: Path | None = builder().build(folder())
+    if fresh is None:
+        pytest.skip("no C++ compiler")
+    return fresh
+
+
+@contextmanager
+def opened(path: Path, threads: int = 2, limits: Limits = DEFAULT_LIMITS) -> Iterator[PageReader]:
+    """A reader of ``path`` that has the decoder."""
+    before = os.environ.get(library.SWITCH)
+    os.environ[library.SWITCH] = str(decoder())
+    try:
+        database = open_guarded(path, limits)
+        try:
+            yield PageReader(database, AdbcReader(database), threads)
+        finally:
+            database.close()
+    finally:
+        if before is None:
+            del os.environ[library.SWITCH]
+        else:
+            os.environ[library.SWITCH] = before
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows of a table, texts as bytes."""
+    columns = []
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([c.dictionary.take(c.indices) for c in column.chunks], pa.string())
+        if column.type == pa.string():
+            column = pa.chunked_array([c.view(pa.binary()) for c in column.chunks], pa.binary())
+        columns.append(column.to_pylist())
+    return list(zip(*columns, strict=True))
+
+
+def stored_rows(path: Path, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+    """What SQLite says the rows are, texts as bytes; None where its structure check fails."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = bytes
+    try:
+        connection.execute("PRAGMA cell_size_check=ON")
+        name = '"' + table.replace('"', '""') + '"'
+        if connection.execute(f"PRAGMA quick_check({name})").fetchone() != (b"ok",):
+            return None
+        chosen = ", ".join(f'"{c}"' for c in columns)
+        return connection.execute(f"SELECT {chosen} FROM {name} NOT INDEXED").fetchall()
+    except sqlite3.DatabaseError:
+        return None
+    finally:
+        connection.close()
