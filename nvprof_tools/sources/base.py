@@ -102,6 +102,10 @@ class RawTables:
             table = self._waiting.pop(0)
             self._coming[table] = self._pool.submit(self._read, table)
 
+    def stands_for(self, kind: str, digest: Callable[[], str]) -> None:
+        """These tables were made from another file, and that is the input."""
+        self.kind, self._digest = kind, digest
+
     def sha256(self) -> str:
         """The input's content digest."""
         return self._digest() if self._coming_digest is None else self._coming_digest.result()

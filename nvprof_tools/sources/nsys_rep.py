@@ -38,7 +38,9 @@ class NsysRep:
                 "the input is an nsys report and nsys is not on the PATH to export it",
                 f"install nsys, or export where it is: nsys export --type sqlite {path.name}",
             )
-        return NsysSqlite().read(exported(path, nsys, limits), limits)
+        raw = NsysSqlite().read(exported(path, nsys, limits), limits)
+        raw.stands_for(self.kind, lambda: digest.of_file(path))
+        return raw
 
 
 def exported(report: Path, nsys: str, limits: Limits) -> Path:

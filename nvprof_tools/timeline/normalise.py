@@ -125,6 +125,7 @@ def normalise(raw: RawTables, limits: Limits = DEFAULT_LIMITS) -> Trace:
         *unseen,
         *before_call(tables),
         *_silent(measured),
+        *_nameless(work.words),
         *numbering.quality,
         *(item for account in work.accounts.values() for item in account.quality()),
     ]
@@ -265,6 +266,13 @@ def _silent(measured: frozenset[str]) -> list[QualityItem]:
         return []
     message = "the capture holds no CUDA activity: whatever the GPU did was not measured"
     return [QualityItem("cuda-not-measured", Severity.NOTICE, 1, message, "capture with --trace=cuda,nvtx,osrt")]
+
+
+def _nameless(words: Words) -> list[QualityItem]:
+    if not words.missing:
+        return []
+    message = f"{len(words.missing):,} string ids have no text in the export: their names are unknown"
+    return [QualityItem("strings-missing", Severity.DATA_LOSS, len(words.missing), message, "export the report again")]
 
 
 def _session(work: _Work, tables: Mapping[str, pa.Table]) -> Session:

@@ -113,7 +113,7 @@ def keep_intervals(
     start, fine_start = clock.apply(raw_start)
     end, fine_end = clock.apply(raw_end)
     # Both zero is the profiler's word for "not collected", before or after its own shift of all times.
-    zero = ((raw_start == 0) & (raw_end == 0)) | ((start == 0) & (end == 0))
+    zero = ((raw_start == 0) & (raw_end == 0)) | ((start == 0) & (end == 0) & fine_start & fine_end)
     given = validity(table["start"]) & validity(table["end"]) & ~zero
     keep = np.ones(len(start), np.bool_) if also is None else also.copy()
     keep = _drop(keep, given, "rows-without-time", account)

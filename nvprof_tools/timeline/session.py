@@ -76,13 +76,14 @@ def read_metadata(raw: RawTables) -> Metadata:
         quality.append(
             QualityItem("wall-clock-unknown", Severity.NOTICE, 1, "the capture's wall-clock start is not recorded", "")
         )
-    quality.extend(_export_quality(facts))
+    partial = {"EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT"}
+    quality.extend(_export_quality(facts, any(value for name, value in exported if name in partial)))
     traced = frozenset(value for name, value in captured if name == "CAPTURE_EVENT_TYPE" and value)
     return Metadata(Session(epoch, end, facts), SessionClock(shift or 0, end), traced, tuple(quality))
 
 
-def _export_quality(facts: dict[str, str]) -> Iterable[QualityItem]:
-    if facts.get("tables_exported") or facts.get("times_exported"):
+def _export_quality(facts: dict[str, str], partial: bool) -> Iterable[QualityItem]:
+    if partial:
         yield QualityItem(
             "partial-export",
             Severity.NOTICE,

@@ -23,6 +23,8 @@ class Words:
         ids = ints(table["id"])
         order = np.argsort(ids, kind="stable")
         self._ids = ids[order]
+        self.missing: set[int] = set()
+        """Ids that were asked for and have no text."""
         self._words = flat(table["value"]).take(from_numpy(order))
 
     def places(self, column: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
@@ -33,6 +35,7 @@ class Words:
         inside = np.minimum(at, max(len(self._ids) - 1, 0))
         found = (self._ids[inside] == wanted) if len(self._ids) else np.zeros(len(wanted), np.bool_)
         words = self._words.take(from_numpy(inside[found])) if len(self._ids) else strings([])
+        self.missing.update(wanted[~found].tolist())
         renumber = np.full(len(wanted) + 1, -1, np.int32)
         renumber[:-1][found] = np.arange(int(np.count_nonzero(found)), dtype=np.int32)
         full = validity(words)
