@@ -14,6 +14,7 @@ from nvprof_tools.files.safe_text import terminal
 from nvprof_tools.golden import junit as ci
 from nvprof_tools.golden import manifest
 from nvprof_tools.golden.check import Checked, against, check
+from nvprof_tools.golden.diff import event_lines
 from nvprof_tools.golden.recompute import pipeline_of, recompute
 from nvprof_tools.golden.record import Request, record, update
 
@@ -94,20 +95,16 @@ def diff_lines(folder: Path, trace: Path, log: Path | None) -> list[str]:
     from nvprof_tools.cli.golden_forms import forms
 
     known = manifest.read(folder)
-    manifest.verify(folder, known)
+    _, own_trace = recompute(folder)
     pipeline = pipeline_of(folder, known)
     hidden = known.recorded.get("kernel_names") == "hashed"
-    own = pipeline.name if pipeline.builtin or hidden else str(folder / manifest.PIPELINE)
-    same = digest_of_input(trace) == known.recorded.get("source_sha256")
+    name = pipeline.name if pipeline.builtin or hidden else str(folder / manifest.PIPELINE)
+    same = trace.is_file() and manifest.digest_of(trace) == known.recorded.get("source_sha256")
     window = known.options.get("window") if same else None
-    request = Request(trace, log, own, None if window is None else str(window), hash_kernels=hidden)
+    request = Request(trace, log, name, None if window is None else str(window), hash_kernels=hidden)
     with TemporaryDirectory(prefix="nvprof-tools-") as place:
         fresh = Path(place) / "golden"
         record(request, fresh, forms())
-        found, _ = recompute(fresh)
-    return against(folder, known, found, forms()).lines()
-
-
-def digest_of_input(trace: Path) -> str | None:
-    """SHA-256 of a trace that is one file; null for a directory."""
-    return manifest.digest_of(trace) if trace.is_file() else None
+        found, fresh_trace = recompute(fresh)
+    lines = against(folder, known, found, own_trace, forms()).lines()
+    return lines or list(event_lines(own_trace, fresh_trace))

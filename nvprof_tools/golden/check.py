@@ -17,6 +17,7 @@ from nvprof_tools.golden.recompute import attributed
 from nvprof_tools.golden.record import Forms
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.attribution import DEVICE_SEGMENTS, SECTION_SEGMENTS, Attribution
+from nvprof_tools.model.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,16 @@ def check(folder: Path, forms: Forms, limits: Limits = DEFAULT_LIMITS) -> Checke
     try:
         known = manifest.read(folder)
         manifest.verify(folder, known)
-        found, _ = attributed(folder, known, limits)
-        return Checked(folder, against(folder, known, found, forms), _budget(folder, found))
+        found, trace = attributed(folder, known, limits)
+        return Checked(folder, against(folder, known, found, trace, forms), _budget(folder, found))
     except (CheckFailed, SourceError) as error:
         return Checked(folder, None, error=error)
 
 
-def against(folder: Path, known: Manifest, found: Attribution, forms: Forms) -> Diff:
+def against(folder: Path, known: Manifest, found: Attribution, trace: Trace, forms: Forms) -> Diff:
     """What an attribution has that a golden does not expect.
+
+    :param trace: the golden's own, by whose events its segments are stored.
 
     With tolerances a segment that parts counts only together with a figure that does.
     """
@@ -62,8 +65,9 @@ def against(folder: Path, known: Manifest, found: Attribution, forms: Forms) -> 
     deviations = diff.compare(expected, actual, known.tolerances)
     if known.tolerances and not deviations:
         return Diff((), None)
+    times = segments.event_times(trace)
     tables = [
-        segments.read(folder / name, schema)
+        segments.read(folder / name, schema, times)
         for name, schema in zip(manifest.SEGMENTS, (DEVICE_SEGMENTS, SECTION_SEGMENTS), strict=True)
     ]
     return Diff(deviations, diff.first_segment((tables[0], tables[1]), found))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from nvprof_tools.golden import segments
 from nvprof_tools.golden.tolerance import Tolerance, for_path
 from nvprof_tools.model.attribution import Attribution
+from nvprof_tools.model.trace import Trace
 
 Document: TypeAlias = Mapping[str, Any]
 Name = Callable[[Mapping[str, Any]], str]
@@ -89,6 +90,20 @@ def first_segment(expected: tuple[pa.Table, pa.Table], found: Attribution) -> st
             before, after = (_segment(row, lane, names) for row in parting)
             return f"first differing {lane} segment: expected {before}, found {after}"
     return None
+
+
+def event_lines(expected: Trace, actual: Trace) -> Iterator[str]:
+    """The first event of each table that is not as recorded: a change may lie where no figure shows it."""
+    for name, table in expected.tables.items():
+        parting = segments.first_difference(table, actual[name])
+        if parting is not None:
+            before, after = ("no more rows" if row is None else _event(row) for row in parting)
+            yield f"no figure moved, but table {name} did: expected {before}, found {after}"
+
+
+def _event(row: Mapping[str, Any]) -> str:
+    shown = [key for key in ("name", "start_ns", "end_ns", "time_ns", "thread", "device", "value") if key in row]
+    return ", ".join(f"{key} {row[key]}" for key in shown) or "another row"
 
 
 def _walk(

@@ -105,11 +105,12 @@ def update(folder: Path, forms: Forms, limits: Limits = DEFAULT_LIMITS) -> None:
 
 def _finish(folder: Path, known: Manifest, forms: Forms, limits: Limits) -> None:
     """Attribute what was written, exactly as a check will, and seal it."""
-    found, _ = attributed(folder, known, limits)
+    found, trace = attributed(folder, known, limits)
+    times = segments.event_times(trace)
     (folder / manifest.EXPECTED).write_bytes(forms.dumps(forms.document(found)))
     (folder / manifest.PAGE).write_bytes(forms.page(found))
     for name, table in zip(manifest.SEGMENTS, (found.device_segments, found.section_segments), strict=True):
-        segments.write(table, folder / name)
+        segments.write(table, folder / name, times)
     digests = {name: manifest.digest_of(folder / name) for name in manifest.file_names(folder)}
     (folder / manifest.FILE).write_bytes(replace(known, digests=digests).text())
 

@@ -31,6 +31,9 @@ OTHER: Final = "other"
 UNUSED: Final = ("syncs", "diagnostics")
 """Tables that attribution does not read."""
 
+_TELLING_OS_CALLS: Final = ("pthread_", "sem_")
+"""Beginnings of the names of OS calls that attribution reads: locks, waits, thread creations."""
+
 _SECTION: Final = re.compile(SECTION_PATTERN)
 
 _NULLED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -60,7 +63,7 @@ def scrub(trace: Trace, found: Attribution, pipeline: Pipeline, *, hash_kernels:
         tables[name] = TABLES[name].empty()
     kept = _shown(found) | pipeline.ranges.all | {*RANGES, HELD_RANGE}
     tables["api_calls"] = _words(tables["api_calls"], "name")
-    tables["os_calls"] = _words(tables["os_calls"], "name")
+    tables["os_calls"] = _os_calls(tables)
     tables["kernels"] = _kernels(tables["kernels"], pipeline, hash_kernels)
     tables["nvtx_ranges"] = _ranges(tables["nvtx_ranges"], kept)
     tables["nvtx_marks"] = _marks(tables["nvtx_marks"])
@@ -105,6 +108,16 @@ def _set(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
 
 def _words(table: pa.Table, column: str) -> pa.Table:
     return _set(table, column, reworded(table[column], plain))
+
+
+def _os_calls(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Locks, waits and thread creations of threads that have calls or ranges of their own; others explain nothing."""
+    table = tables["os_calls"]
+    words = flat(table["name"]).dictionary.to_pylist()
+    telling = pa.array([word for word in words if word.startswith(_TELLING_OS_CALLS)], pa.string())
+    busy = np.unique(np.concatenate([ints(tables[name]["thread"]) for name in ("api_calls", "nvtx_ranges")]))
+    known = pc.is_in(table["thread"], from_numpy(busy.astype(np.int32)))
+    return _words(table.filter(pc.and_(known, pc.is_in(table["name"].cast(pa.string()), telling))), "name")
 
 
 def _kernels(table: pa.Table, pipeline: Pipeline, hash_kernels: bool) -> pa.Table:

@@ -1,52 +1,76 @@
 """Segment tables on disk, and the first place where two of them part.
 
 Segments fill their lane without a gap, so an end is the next start: what is stored is how far past it the end lies,
-which is nothing but for the last one of each lane.
+which is nothing but for the last one of each lane. And a segment begins where some event of the trace begins or ends:
+what is stored is which one, counted over all those times, and how far past it the start lies, which is mostly nothing.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
 from nvprof_tools.errors import SourceError
 from nvprof_tools.model.arrays import canonical, flat, from_numpy, ints, validity
+from nvprof_tools.model.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+_OFFSET: Final = pa.field("offset_ns", pa.int64(), False)
 
 
-def write(table: pa.Table, path: Path) -> None:
-    """Write a segment table; the same rows give the same bytes."""
+def event_times(trace: Trace) -> Ints:
+    """Every time at which an event of the trace begins or ends, ascending, each once; never empty."""
+    times = [np.zeros(1, np.int64)]
+    for table in trace.tables.values():
+        times.extend(ints(table[name]) for name in ("start_ns", "end_ns") if name in table.column_names)
+    return np.unique(np.concatenate(times))
+
+
+def write(table: pa.Table, path: Path, times: Ints) -> None:
+    """Write a segment table; the same rows give the same bytes.
+
+    :param times: :func:`event_times` of the trace the segments are of.
+    """
     table = _canonical(table)
     start, end = ints(table["start_ns"]), ints(table["end_ns"])
-    follows = _follows(ints(table.column(0)))
-    past = end - np.where(follows, np.append(start[1:], 0), start)
-    table = _set(table, "end_ns", from_numpy(past))
-    words = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    packed = {f.name: "DELTA_BINARY_PACKED" for f in table.schema if pa.types.is_integer(f.type)}
-    parquet.write_table(table, path, compression="zstd", version="2.6", use_dictionary=words, column_encoding=packed)
+    past = end - np.where(_follows(ints(table.column(0))), np.append(start[1:], 0), start)
+    event = np.maximum(np.searchsorted(times, start, side="right") - 1, 0)
+    stored = _set(_set(table, "start_ns", from_numpy(event)), "end_ns", from_numpy(past))
+    stored = stored.append_column(_OFFSET, from_numpy(start - times[event]))
+    words = [field.name for field in stored.schema if pa.types.is_dictionary(field.type)]
+    packed = {f.name: "DELTA_BINARY_PACKED" for f in stored.schema if pa.types.is_integer(f.type)}
+    parquet.write_table(stored, path, compression="zstd", version="2.6", use_dictionary=words, column_encoding=packed)
 
 
-def read(path: Path, schema: pa.Schema) -> pa.Table:
+def read(path: Path, schema: pa.Schema, times: Ints) -> pa.Table:
     """Read what :func:`write` wrote.
 
     :raises SourceError: ``golden-damaged``.
     """
     try:
-        table = parquet.read_table(path)
-        table.validate(full=True)
+        stored = parquet.read_table(path)
+        stored.validate(full=True)
     except (OSError, pa.ArrowException) as error:
-        raise SourceError(
-            "golden-damaged", f"the golden's {path.name} cannot be read", "record the golden again"
-        ) from error
-    if not table.schema.equals(schema):
-        raise SourceError("golden-damaged", f"the golden's {path.name} has other columns", "record the golden again")
-    table = _canonical(table)
-    start = ints(table["start_ns"])
-    base = np.where(_follows(ints(table.column(0))), np.append(start[1:], 0), start)
-    return _set(table, "end_ns", from_numpy(base + ints(table["end_ns"])))
+        raise _damaged(path, "cannot be read") from error
+    if not stored.schema.equals(schema.append(_OFFSET)):
+        raise _damaged(path, "has other columns")
+    event, past = ints(stored["start_ns"]), ints(stored["end_ns"])
+    if len(event) and not (event.min() >= 0 and event.max() < len(times)):
+        raise _damaged(path, "points past the trace's events")
+    start = times[event] + ints(stored[_OFFSET.name])
+    base = np.where(_follows(ints(stored.column(0))), np.append(start[1:], 0), start)
+    table = stored.drop_columns([_OFFSET.name])
+    return _canonical(_set(_set(table, "start_ns", from_numpy(start)), "end_ns", from_numpy(base + past)))
+
+
+def _damaged(path: Path, what: str) -> SourceError:
+    return SourceError("golden-damaged", f"the golden's {path.name} {what}", "record the golden again")
 
 
 def first_difference(
@@ -65,8 +89,7 @@ def first_difference(
 
 def _parting(a: pa.Array, b: pa.Array) -> int:
     """First row where two columns differ; their length where they do not."""
-    if pa.types.is_dictionary(a.type):
-        a, b = a.dictionary_decode(), b.dictionary_decode()
+    if not pa.types.is_integer(a.type) or pa.types.is_uint64(a.type):
         same = np.array(a.to_pylist(), object) == np.array(b.to_pylist(), object)
     else:
         here, there = validity(a), validity(b)

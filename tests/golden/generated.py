@@ -28,8 +28,8 @@ MEANS_US = {
 KERNEL_US = 1_300.0
 
 
-def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int = 150, threads: int = 2) -> Trace:
-    """A trace of ``threads`` × ``steps`` steps; ``slow`` multiplies the mean length of a call."""
+def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int = 150, threads: int = 2, launches: int = 1) -> Trace:
+    """A trace of ``threads`` × ``steps`` steps of ``launches`` kernels; ``slow`` multiplies the mean length of a call."""
     rng = np.random.default_rng(seed)
     slow = slow or {}
     calls: list[tuple[int, int, int, str]] = []
@@ -41,7 +41,7 @@ def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int 
         for step in range(steps):
             begin = now
             now += 500
-            for name, mean in MEANS_US.items():
+            for name, mean in _calls(launches):
                 length = int(1_000 * mean * slow.get(name, 1.0) * (0.5 + rng.gamma(2.0, 0.25)))
                 if name == "pthread_mutex_lock":
                     locks.append((now, now + length, thread))
@@ -51,13 +51,21 @@ def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int 
                 else:
                     calls.append((now, now + length, thread, name))
                 if name == "cudaLaunchKernel":
-                    start = now + length + 1_500
-                    kernel = int(1_000 * KERNEL_US * (0.7 + rng.gamma(2.0, 0.15)))
+                    start = max(now + length + 1_500, kernels[-1][1] if kernels and kernels[-1][2] == thread else 0)
+                    kernel = int(1_000 * KERNEL_US / launches * (0.7 + rng.gamma(2.0, 0.15)))
                     kernels.append((start, start + kernel, thread, len(calls) - 1))
                 now += length + 300 + int(rng.gamma(2.0, 300))
             ranges.append((begin, now, thread, f"step:{thread}:{step}"))
             now += 1_000 + int(rng.gamma(2.0, 2_000))
     return _trace(calls, kernels, ranges, locks, threads)
+
+
+def _calls(launches: int) -> list[tuple[str, float]]:
+    return [
+        (name, mean)
+        for name, mean in MEANS_US.items()
+        for _ in range(launches if name == "cudaLaunchKernel" else 1)
+    ]
 
 
 def _trace(
