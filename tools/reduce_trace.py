@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a fixture of an nsys SQLite export: only allow-listed tables, columns, metadata and strings; no path, host or user.
+"""Make a fixture of an nsys SQLite export: allow-listed tables, columns, facts and strings; no path, host or user.
 
     reduce_trace.py SOURCE.sqlite OUT.sqlite[.xz] [--os-calls PATTERN] [--metrics PATTERN] [--metrics-margin-ms N]
 
@@ -47,7 +47,9 @@ def metadata_row(name: str | None, value: str | None) -> bool:
     return plain in METADATA and (value is None or not value or session.PLAIN.fullmatch(value) is not None)
 
 
-def rows_of(source: GuardedDatabase, table: str, columns: list[str], where: str, values: tuple[object, ...]) -> list[tuple]:
+def rows_of(
+    source: GuardedDatabase, table: str, columns: list[str], where: str, values: tuple[object, ...]
+) -> list[tuple]:
     """Rows in file order."""
     query = f"SELECT {', '.join(quoted(c) for c in columns)} FROM main.{quoted(table)} NOT INDEXED {where}"
     return source.connection.execute(query, values).fetchall()
@@ -140,7 +142,7 @@ def main(arguments: list[str]) -> int:
     if options.out.suffix == ".xz":
         data = lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)
     options.out.write_bytes(data)
-    print(f"{options.out}: {len(data):,} bytes")
+    sys.stdout.write(f"{options.out}: {len(data):,} bytes\n")
     return 0
 
 

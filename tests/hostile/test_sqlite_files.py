@@ -147,7 +147,10 @@ def test_limits(path: Path) -> None:
     assert slug_of(path, file_bytes=1000) == "limit-file"
     assert slug_of(path, table_rows=2) == "limit-rows"
     assert slug_of(path, tables=3) == "limit-tables"
-    assert slug_of(path, read_seconds=-1) == "limit-time"
+    with open_guarded(path, replace(DEFAULT_LIMITS, read_seconds=-1)) as database:
+        with pytest.raises(SourceError) as caught:
+            AdbcReader(database).read_columns("OSRT_API", ["start"], [pa.int64()])
+        assert caught.value.slug == "limit-time"
 
 
 def test_a_file_that_is_replaced_between_check_and_read(path: Path, tmp_path: Path) -> None:

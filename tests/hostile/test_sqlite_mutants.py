@@ -9,18 +9,21 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import DEFAULT_LIMITS
-from nvprof_tools.sources import bulk_adbc
+from nvprof_tools.sources import bulk_adbc, bulk_pages
+from nvprof_tools.sources.bulk_adbc import AdbcReader
+from nvprof_tools.sources.guarded_sqlite import open_guarded
 from nvprof_tools.timeline.normalise import load_trace
 from tests.builders import Export
 from tests.fixture_files import fixture_trace
 from tests.unit.timeline.test_normalise import scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNT = int(os.environ.get("FUZZ_MUTANTS", "200"))
+COUNT = int(os.environ.get("FUZZ_MUTANTS", "150"))
 """Mutants a file; ``make fuzz`` asks for many more."""
 
 TOLD = {"same", "differs", "database-corrupt", "database-truncated", "not-a-trace", "not-an-nsys-export",
@@ -71,9 +74,14 @@ def test_rows_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     database.close()
     trace = load_trace(path)
     assert [i.count for i in trace.quality if i.slug == "rows-without-time"] == [200000]
-    monkeypatch.setattr(bulk_adbc, "SPARE_BYTES", 1 << 20)
+    for reader in (bulk_adbc, bulk_pages):
+        monkeypatch.setattr(reader, "SPARE_BYTES", 1 << 20)
     with pytest.raises(SourceError) as caught:
         load_trace(path)
+    assert caught.value.slug == "limit-memory"
+    with open_guarded(path, DEFAULT_LIMITS) as opened, pytest.raises(SourceError) as caught:
+        columns = ["start", *KERNEL_COLUMNS]
+        AdbcReader(opened).read_columns("CUPTI_ACTIVITY_KIND_KERNEL", columns, [pa.int64()] * len(columns))
     assert caught.value.slug == "limit-memory"
 
 
