@@ -8,12 +8,15 @@ spelling that fits several kernels of one shape decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from nvprof_tools.model.arrays import from_numpy
 from nvprof_tools.model.counters import BLOCK, GRID, CounterTable
 from nvprof_tools.model.kernel_names import base_name, spellings
 from nvprof_tools.timeline.columns import ints, names
@@ -21,6 +24,7 @@ from nvprof_tools.timeline.intervals import Index, Ints
 
 Shape = tuple[int, ...]
 BASE_LEVEL = 4
+_TABLE = 1 << 22
 LEVELS = ("symbol", "signature", "without namespaces", "without parameters", "base name")
 
 
@@ -52,36 +56,49 @@ class Kinds:
     @staticmethod
     def of(table: pa.Table, name_column: str) -> Kinds:
         """The kinds of a table of launches that has name, signature, mangled, grid and block columns."""
-        columns = [names(table, column) for column in (name_column, "signature", "mangled")]
-        shape = [ints(table, column) for column in (*GRID, *BLOCK)]
-        numbers = [*(codes for codes, _ in columns), *shape]
-        first, inverse = distinct_rows(numbers)
+        text_columns = (name_column, "signature", "mangled")
+        first, inverse = distinct_rows(
+            chain((names(table, column)[0] for column in text_columns), (ints(table, c) for c in (*GRID, *BLOCK)))
+        )
+        rows = table.take(from_numpy(first)).select([*text_columns, *GRID, *BLOCK]).to_pylist()
         kinds = []
-        for row in zip(*(column[first].tolist() for column in numbers), strict=True):
-            words = [None if code < 0 else text[code] for code, (_, text) in zip(row, columns, strict=False)]
-            size = tuple(row[3:])
-            kinds.append(Kind(words[0], words[1], words[2], None if min(size) < 0 else size))
+        for row in rows:
+            shape = tuple(row[column] for column in (*GRID, *BLOCK))
+            known = None not in shape and min(shape) >= 0
+            kinds.append(Kind(row[name_column], row["signature"], row["mangled"], shape if known else None))
         return Kinds(kinds, inverse)
 
 
-def distinct_rows(columns: Sequence[Ints]) -> tuple[Index, Index]:
-    """``(first row of each distinct combination, each row's combination)``: columns are packed into one number a row,
-    which sorts many times faster than rows of columns do."""
-    packed = np.zeros(len(columns[0]), np.int64)
-    span = 1
+def distinct_rows(columns: Iterable[npt.NDArray[np.signedinteger]]) -> tuple[Index, Index]:
+    """``(first row of each distinct combination, each row's combination)``.
+
+    Column by column the combinations so far are numbered anew, so that one number a row is all that is held, and looked
+    up in a table where the numbers are few: sorting ten million rows of nine columns would take a minute.
+    """
+    packed: Ints | None = None
     for column in columns:
-        if not len(column):
-            break
-        low, high = int(column.min()), int(column.max())
-        if span * (high - low + 1) >= 2**62:
-            # What is packed so far takes fewer numbers than rows once numbered anew; the column may as well.
-            packed = np.unique(packed, return_inverse=True)[1].reshape(-1).astype(np.int64)
-            column = np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.int64)  # noqa: PLW2901
-            span, low, high = int(packed.max()) + 1, 0, int(column.max())
-        packed = packed * (high - low + 1) + (column - low)
-        span *= high - low + 1
-    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
-    return first, inverse.reshape(-1).astype(np.intp)
+        codes, count = _numbered(column.astype(np.int64, copy=False))
+        packed = codes if packed is None else _numbered(packed * count + codes)[0]
+    if packed is None or not len(packed):
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    first = np.zeros(int(packed.max()) + 1, np.intp)
+    first[packed[::-1]] = np.arange(len(packed) - 1, -1, -1)
+    return first, packed
+
+
+def _numbered(values: Ints) -> tuple[Ints, int]:
+    """Values numbered from 0 in their order, and how many there are."""
+    if not len(values):
+        return values, 1
+    low, high = int(values.min()), int(values.max())
+    if high - low >= _TABLE:
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes.reshape(-1).astype(np.int64), len(distinct)
+    seen = np.zeros(high - low + 1, np.int64)
+    shifted = values - low
+    seen[shifted] = 1
+    place = np.cumsum(seen) - 1
+    return place[shifted], int(place[-1]) + 1
 
 
 @dataclass

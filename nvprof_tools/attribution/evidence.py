@@ -52,7 +52,8 @@ class Evidence:
 
     ``calls.code`` indexes ``CALLS`` (−1: another traced call), ``call_name`` indexes ``call_names``; ``ranges.code``
     indexes ``RANGE_ROLES`` (−1: another range), ``range_name`` indexes ``range_names``; ``waits`` are lock waits
-    outside every categorised CUDA call, ``driver_locks`` those inside one (``code``: that call's category);
+    outside every categorised CUDA call, ``driver_locks`` those inside one (``code``: that call's
+    category, a row each);
     ``os_waits`` other OS waits (``code`` indexes ``os_names``); ``creations`` thread creations; ``overhead`` the
     profiler's own time.
     """
@@ -176,9 +177,7 @@ def _os(trace: Trace, calls: Rows) -> tuple[Rows, Rows, Rows, Rows, list[str]]:
     rows = every.where(locks)
     free = locate(calls.thread, calls.start, calls.end, rows.thread, rows.start) < 0
     outside = locks[free & (lock[locks] == 0)]
-    around = _call_around(rows, calls)
-    inside = every.where(locks[around >= 0])
-    driver = Rows(inside.start, inside.end, inside.thread, inside.process, calls.code[around[around >= 0]])
+    driver = _inside_calls(rows, calls)
     kind = classify(name, words, _os_kind)
     waiting, creating = every.where(np.flatnonzero(kind == 1)), every.where(np.flatnonzero(kind == 2))
     return every.where(outside), driver, waiting, creating, words
@@ -190,17 +189,22 @@ def _os_kind(word: str) -> int:
     return 2 if word == "pthread_create" else 0
 
 
-def _call_around(rows: Rows, calls: Rows) -> Index:
-    """Row of the categorised call of the same thread that contains each row's start; −1 for none."""
-    known = np.flatnonzero(calls.code >= 0)
-    inside = locate(calls.thread[known], calls.start[known], calls.end[known], rows.thread, rows.start)
-    return np.where(inside >= 0, known[inside] if len(known) else -1, -1)
-
-
 def _inside_calls(rows: Rows, calls: Rows) -> Rows:
-    around = _call_around(rows, calls)
-    kept = rows.where(np.flatnonzero(around >= 0))
-    return Rows(kept.start, kept.end, kept.thread, kept.process, calls.code[around[around >= 0]])
+    """Rows that begin inside a call of their thread, once a category of such a call: calls nest, and which of them
+    counts at an instant is for the view to say. ``code``: the category."""
+    found = []
+    for code in range(len(CALLS)):
+        of_kind = calls.where(np.flatnonzero(calls.code == code))
+        inside = np.flatnonzero(locate(of_kind.thread, of_kind.start, of_kind.end, rows.thread, rows.start) >= 0)
+        mine = rows.where(inside)
+        found.append(Rows(mine.start, mine.end, mine.thread, mine.process, np.full(len(inside), code, np.int64)))
+    return Rows(
+        np.concatenate([f.start for f in found]),
+        np.concatenate([f.end for f in found]),
+        np.concatenate([f.thread for f in found]),
+        np.concatenate([f.process for f in found]),
+        np.concatenate([f.code for f in found]),
+    )
 
 
 def _overhead(trace: Trace) -> Rows:

@@ -230,7 +230,11 @@ def _short_gaps(
     pinned = np.full(len(sections), np.iinfo(np.int64).max)
     pins = mine[calls.code[mine] == PINNING]
     np.minimum.at(pinned, section[pins], calls.end[pins])
-    start, end = calls.end[mine[first - 1]], calls.start[mine[first]]
+    # Calls nest: the gap begins where the last of all calls before it has ended.
+    group = np.flatnonzero(np.append(True, here[1:] != here[:-1])[: len(here)])
+    bounds = np.stack([group[np.searchsorted(group, first, side="right") - 1], first], axis=1).ravel()
+    reach = np.maximum.reduceat(calls.end[mine], bounds)[::2] if len(first) else np.empty(0, np.int64)
+    start, end = reach, calls.start[mine[first]]
     short = (end > start) & (end - start < INFERRED_WAIT_NS) & (pinned[here[first]] <= start)
     return here[first][short], start[short], end[short]
 

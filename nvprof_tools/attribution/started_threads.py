@@ -35,7 +35,6 @@ def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners,
     low, high = _widened(evidence, threads[kept], first[kept], last[kept])
     section = np.concatenate([chosen[kept], served.code])
     start = np.maximum(np.concatenate([low, served.start]), sections.start[section])
-    # A call of no length is still a call: its thread works for the section at that instant.
     end = np.maximum(np.minimum(np.concatenate([high, served.end]), sections.end[section]), start + 1)
     return Owners(
         np.concatenate([owners.thread, threads[kept], served.thread]),
@@ -100,19 +99,20 @@ def _creators(evidence: Evidence, sections: Sections, threads: Ints) -> Ints:
 
 
 def _by_each_call(sections: Sections, holds: Held, calls: Rows) -> Rows:
-    """A thread that serves several sections in turn: its calls under each hold. ``code``: the section."""
+    """A thread that serves several sections in turn works for each during the hold it calls under. ``code``: the
+    section."""
     hold = locate(sections.process[holds.section], holds.start, holds.end, calls.process, calls.start)
     mine = calls.where(np.flatnonzero(hold >= 0))
-    section = holds.section[hold[hold >= 0]]
-    pair, number = np.unique(np.stack([mine.thread, section]), axis=1, return_inverse=True)
-    start, end = _extent(number.reshape(-1), mine.start, mine.end, pair.shape[1])
-    return Rows(start, end, pair[0], sections.process[pair[1]], pair[1])
+    pair = np.unique(np.stack([mine.thread, hold[hold >= 0]]), axis=1)
+    section = holds.section[pair[1]]
+    return Rows(holds.start[pair[1]], holds.end[pair[1]], pair[0], sections.process[section], section)
 
 
 def _extent(group: npt.NDArray[np.intp], start: Ints, end: Ints, count: int) -> tuple[Ints, Ints]:
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, group, start)
-    np.maximum.at(high, group, end)
+    # A call of no length is still a call: its thread works for the section at that instant.
+    np.maximum.at(high, group, np.maximum(end, start + 1))
     return low, high
 
 
