@@ -17,7 +17,7 @@ from counter_builders import (
     counters,
     trace,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_counters
@@ -299,6 +299,7 @@ def test_times_of_any_size_add_up() -> None:
 NAMES = ["a(int)", "b<1>(T1)", "b<2>(T1)", "ns::c(int)"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 1000), st.integers(0, 1)), max_size=25),
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.floats(0, 100)), max_size=10),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvprof_tools.attribution.counter_match import distinct_rows
@@ -31,6 +31,7 @@ def test_the_rule(sm: float | None, memory: float | None, dram: float | None, ex
     assert bound(sm, memory, dram) == expected
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 4).flatmap(
         lambda width: st.lists(

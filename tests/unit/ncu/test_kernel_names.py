@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvprof_tools.model.kernel_names import base_name, is_mangled, labels, spellings
@@ -100,6 +100,7 @@ def test_labels_of_overloads_fall_back_to_whole_names() -> None:
     assert labels(names)[:2] == names[:2]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_name_has_spellings_that_are_stable(name: str) -> None:
     """Spelling a spelling changes nothing further, and white space never matters."""
@@ -109,6 +110,7 @@ def test_any_name_has_spellings_that_are_stable(name: str) -> None:
             assert spellings(f"  {name}  ") == spellings(name)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet="ab_<>(),:* 01", min_size=1, max_size=25), unique=True, max_size=12))
 def test_labels_are_distinct(names: list[str]) -> None:
     found = labels(names)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ncu_files
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvprof_tools.errors import SourceError
@@ -58,6 +58,7 @@ def test_the_real_report(tmp_path: Path) -> None:
     assert ncu_blocks.read_frame(path) == ncu_blocks.Frame(True, 49, 1393)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_any_cut_is_seen(data: st.DataObject) -> None:
     """A cut inside a block is seen; one between blocks cannot be, but shows fewer results."""

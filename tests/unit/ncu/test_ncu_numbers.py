@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvprof_tools.model.arrays import strings
@@ -82,6 +82,7 @@ def _printed(value: int, decimals: int, group: str, decimal: str) -> str:
     return sign + group.join([whole, *pieces]) + (decimal + rest if decimals else "")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-(10**15), 10**15), st.sampled_from([0, 2, 6])), min_size=1, max_size=20),
     st.sampled_from([(",", "."), (".", ","), (" ", ","), ("\u202f", ","), ("'", ".")]),
@@ -95,6 +96,7 @@ def test_any_page_of_any_locale_reads_back(numbers: list[tuple[int, int]], local
         assert got == pytest.approx(value / 10**decimals, rel=1e-12)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=20))
 def test_any_text_is_one_of_four_things(cells: list[str]) -> None:
     array, marks = strings(cells), Marks()
