@@ -86,8 +86,18 @@ NATIVE = [
             *("-std=gnu11", "-O2", "-g0", "-fvisibility=hidden"),
             *("-fexceptions", "-fno-builtin", "-U_FORTIFY_SOURCE"),
         ],
-        extra_link_args=["-Wl,-z,nodelete"],
+        # Bound at load: nothing is looked up in the middle of a lock wait.
+        extra_link_args=["-Wl,-z,nodelete", "-Wl,-z,now"],
         libraries=["dl", "pthread"] if sys.platform == "linux" else [],
+    ),
+    Native(
+        "nvprof_tools.native.libnvprof_pages",
+        sorted(str(path) for path in Path("nvprof_tools/native/pages").glob("*.cpp")),
+        file_name="libnvprof_pages.so",
+        depends=sorted(str(path) for path in Path("nvprof_tools/native/pages").glob("*.h")),
+        language="c++",
+        extra_compile_args=["-std=c++17", "-O2", "-g0", "-fvisibility=hidden", "-pthread"],
+        extra_link_args=["-pthread"],
     ),
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from nvprof_tools.limits import Limits
 from nvprof_tools.sources import digest, nsys_schema
 from nvprof_tools.sources.base import RawTables
 from nvprof_tools.sources.bulk_adbc import AdbcReader
+from nvprof_tools.sources.bulk_pages import PageReader
 from nvprof_tools.sources.guarded_sqlite import is_sqlite, open_guarded
 
 
@@ -32,6 +33,7 @@ class NsysSqlite:
                 "make one with: nsys export --type sqlite REPORT.nsys-rep",
             )
         names = nsys_schema.resolve(database.tables)
-        return RawTables(
-            self.kind, AdbcReader(database), names, lambda: digest.of_descriptor(database.descriptor), limits
-        )
+        reader = PageReader(database, AdbcReader(database))
+        raw = RawTables(self.kind, reader, names, lambda: digest.of_descriptor(database.descriptor), limits)
+        raw.quality = reader.quality
+        return raw

@@ -1,8 +1,8 @@
 """Which tables the page decoder can be given, and how their rows are stored.
 
-The decoder reads tables that are nothing but rows in the order of their keys. Whatever else SQLite may have to look at
-before it knows a value, or whether the table is sound (indexes, constraints, generated columns, another encoding), makes a
-table one that SQLite reads. Facts come through the guarded connection, never from a parse of the schema by ourselves.
+The decoder reads tables that are nothing but rows in the order of their keys. What else SQLite may have to look at
+before it knows a value, or whether the table is sound (indexes, constraints, generated columns, encodings), makes it a
+table that SQLite reads. Facts come through the guarded connection, never from a parse of the schema by ourselves.
 """
 
 from __future__ import annotations

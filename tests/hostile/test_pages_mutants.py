@@ -1,7 +1,7 @@
 """Damaged databases: whatever the decoder accepts, SQLite's structure check accepts too, and the rows are SQLite's.
 
-What it refuses goes the slower way, so "same rows or the same refusal" is just that. Set ``NVPROF_PAGE_MUTANTS`` for more
-of them than a test run has time for.
+What it refuses goes the slower way, so "same rows or the same refusal" is just that. Set ``NVPROF_PAGE_MUTANTS`` for
+more of them than a test run has time for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BASES = 6
 
 
 def base(number: int, folder: Path) -> Path:
-    """Small tables of every build: rows as written, rewritten and deleted, long texts, a key, columns added, big pages."""
+    """Small tables of every build: rewritten and deleted rows, long texts, a key, columns added later, big pages."""
     rng = random.Random(number)
     rows = [
         (rng.randrange(1 << rng.randrange(1, 62)), rng.choice((None, f"name {i % 9}")), rng.choice((0, 1, None)), i)

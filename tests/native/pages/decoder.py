@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
+from nvprof_tools.model.arrays import flat
 from nvprof_tools.native import library
 from nvprof_tools.sources.bulk_adbc import AdbcReader
 from nvprof_tools.sources.bulk_pages import PageReader
@@ -78,14 +79,13 @@ def opened(path: Path, threads: int = 2, limits: Limits = DEFAULT_LIMITS) -> Ite
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows of a table, texts as bytes."""
-    columns = []
-    for column in table.columns:
-        if pa.types.is_dictionary(column.type):
-            column = pa.chunked_array([c.dictionary.take(c.indices) for c in column.chunks], pa.string())
-        if column.type == pa.string():
-            column = pa.chunked_array([c.view(pa.binary()) for c in column.chunks], pa.binary())
-        columns.append(column.to_pylist())
-    return list(zip(*columns, strict=True))
+    return list(zip(*(_values(flat(column)) for column in table.columns), strict=True))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary.take(column.indices)
+    return list((column.view(pa.binary()) if column.type == pa.string() else column).to_pylist())
 
 
 def stored_rows(path: Path, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:

@@ -109,7 +109,7 @@ def classes(path: Path, columns: list[str]) -> list[set[str]]:
 
 def as_wanted(found: set[str], declared: str, kind: pa.DataType | None) -> bool:
     """Whether the decoder says it reads such a column."""
-    plain = declared.split(" DEFAULT")[0].replace(" NOT NULL", "").replace(" PRIMARY KEY", "")
+    plain = declared.split(" DEFAULT", maxsplit=1)[0].replace(" NOT NULL", "").replace(" PRIMARY KEY", "")
     return found <= (CONFORMING[affinity(plain)] if kind is None else WANTED[kind])
 
 
