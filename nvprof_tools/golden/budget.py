@@ -91,7 +91,7 @@ class BudgetLine:
     def message(self) -> str:
         """``budget of host_register broken: 7.1 % of the sections, asked for < 5 %``."""
         word = "kept" if self.kept else "broken"
-        shown = "not measured" if self.actual is None else _shown(self.actual, self.limit.kind)
+        shown = "not measured" if self.actual is None else _shown(self.actual, self.limit.kind) + _of(self.limit)
         return f"budget of {self.limit.subject} {word}: {shown}, asked for {self.limit.written}"
 
 
@@ -203,6 +203,15 @@ def _shown(value: float, kind: Kind) -> str:
     units = [(name, factor) for name, (k, factor) in _UNITS.items() if k == kind]
     name, factor = next(((n, f) for n, f in reversed(units) if value >= f), units[0])
     return f"{value / factor:.4g} {name}"
+
+
+def _of(limit: Limit) -> str:
+    """What a figure is of or for."""
+    if limit.subject.startswith("device."):
+        return " of the devices' window" if limit.kind == "share" else " in all"
+    if limit.subject in CATEGORIES or limit.subject == "driver_lock":
+        return " of the sections" if limit.kind == "share" else " a partition"
+    return {"wall": " a proof", **dict.fromkeys(_JOB_FIGURES, " a partition")}.get(limit.subject, "")
 
 
 def _invalid(what: str) -> UsageError:

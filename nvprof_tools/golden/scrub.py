@@ -34,6 +34,9 @@ UNUSED: Final = ("syncs", "diagnostics")
 _TELLING_OS_CALLS: Final = ("pthread_", "sem_")
 """Beginnings of the names of OS calls that attribution reads: locks, waits, thread creations."""
 
+_OF_THE_READER: Final = frozenset({"table-read-slowly"})
+"""Items that tell how a machine read the trace, not what is in it: they would differ from machine to machine."""
+
 _SECTION: Final = re.compile(SECTION_PATTERN)
 
 _NULLED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,7 +77,8 @@ def scrub(trace: Trace, found: Attribution, pipeline: Pipeline, *, hash_kernels:
     tables["processes"] = _numbered(tables["processes"], "pid")
     tables["devices"] = _set(tables["devices"], "name", _texts(tables["devices"]["name"]))
     session = replace(trace.session, facts={plain(k): plain_text(v) for k, v in sorted(trace.session.facts.items())})
-    quality = ordered(replace(q, message=_message(q.message), hint=plain_text(q.hint)) for q in trace.quality)
+    kept_items = (q for q in trace.quality if q.slug not in _OF_THE_READER)
+    quality = ordered(replace(q, message=_message(q.message), hint=plain_text(q.hint)) for q in kept_items)
     return Trace(trace.source, session, tables, trace.measured - set(UNUSED), quality)
 
 

@@ -28,8 +28,10 @@ MEANS_US = {
 KERNEL_US = 1_300.0
 
 
-def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int = 150, threads: int = 2, launches: int = 1) -> Trace:
-    """A trace of ``threads`` × ``steps`` steps of ``launches`` kernels; ``slow`` multiplies the mean length of a call."""
+def generated(
+    seed: int, slow: Mapping[str, float] | None = None, *, steps: int = 150, threads: int = 2, launches: int = 1
+) -> Trace:
+    """A trace of ``threads`` × ``steps`` steps of ``launches`` kernels; ``slow`` multiplies a call's mean length."""
     rng = np.random.default_rng(seed)
     slow = slow or {}
     calls: list[tuple[int, int, int, str]] = []
@@ -62,9 +64,7 @@ def generated(seed: int, slow: Mapping[str, float] | None = None, *, steps: int 
 
 def _calls(launches: int) -> list[tuple[str, float]]:
     return [
-        (name, mean)
-        for name, mean in MEANS_US.items()
-        for _ in range(launches if name == "cudaLaunchKernel" else 1)
+        (name, mean) for name, mean in MEANS_US.items() for _ in range(launches if name == "cudaLaunchKernel" else 1)
     ]
 
 
