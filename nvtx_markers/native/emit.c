@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #if defined(__GNUC__)
@@ -20,7 +21,22 @@ NM_TLS_DEFINE int nm_emitting;
 
 static nvtxDomainHandle_t domain;
 static nvtxStringHandle_t names[NM_CATEGORY_COUNT];
-static pid_t owner; /* a forked child keeps our memory but not the tool's threads */
+
+/* A forked child keeps our memory but not the tool's threads, and a lock of the tool may be held for ever in there. The
+ * kernel empties this page in every child (Linux 4.14); before that the process number is asked for each time. */
+static const volatile int *in_parent;
+static pid_t owner;
+
+static void remember_process(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int *flag = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    owner = getpid();
+    if (flag == MAP_FAILED || madvise(flag, page, MADV_WIPEONFORK) != 0) return;
+    *flag = 1;
+    in_parent = flag;
+}
+
+static bool forked(void) { return in_parent != NULL ? *in_parent == 0 : getpid() != owner; }
 
 static const char *const texts[NM_CATEGORY_COUNT] = {
     [NM_MUTEX_WAIT] = "mutex_wait",       [NM_MUTEX_HELD] = "mutex_held",
@@ -36,11 +52,8 @@ static const char *const texts[NM_CATEGORY_COUNT] = {
 
 static bool enter(int *saved_errno) {
     if (domain == NULL || nm_emitting != 0) return false;
+    if (forked()) return false;
     *saved_errno = errno;
-    if (getpid() != owner) {
-        errno = *saved_errno;
-        return false;
-    }
     nm_emitting = 1;
     return true;
 }
@@ -82,7 +95,7 @@ bool nm_emit_start(void) {
     nm_emitting = 1;
     domain = nvtxDomainCreateA("nvprof_tools");
     if (domain != NULL) {
-        owner = getpid();
+        remember_process();
         for (int i = 1; i < NM_CATEGORY_COUNT; i++) {
             names[i] = nvtxDomainRegisterStringA(domain, texts[i]);
             nvtxDomainNameCategoryA(domain, (uint32_t)i, texts[i]);

@@ -21,7 +21,10 @@ LIBRARY_FLAGS = ["-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-fe
 
 def nvtx_include() -> Path | None:
     """The folder that holds NVTX's headers, as ``setup.py`` finds it."""
-    homes = [os.environ.get("NVTX_INCLUDE", ""), *(f"{os.environ.get(n, '')}/include" for n in ("CUDA_HOME", "CUDA_PATH"))]
+    homes = [
+        os.environ.get("NVTX_INCLUDE", ""),
+        *(f"{os.environ.get(n, '')}/include" for n in ("CUDA_HOME", "CUDA_PATH")),
+    ]
     packaged = [str(path) for path in Path(os.__file__).parent.glob("site-packages/nvidia/*/include")]
     for place in (*homes, "/usr/local/cuda/include", *packaged, "/usr/include"):
         if place and (Path(place) / "nvtx3" / "nvToolsExt.h").is_file():
@@ -88,7 +91,17 @@ class Kit:
     def compile(self, compiler: str, output: Path, sources: Sequence[Path | str], *flags: str) -> Path:
         """Compiles; a warning in our own code is an error."""
         output.parent.mkdir(parents=True, exist_ok=True)
-        command = [compiler, *flags, f"-I{self.nvtx}", f"-I{INCLUDE}", "-o", str(output), *map(str, sources), "-ldl", "-pthread"]
+        command = [
+            compiler,
+            *flags,
+            f"-I{self.nvtx}",
+            f"-I{INCLUDE}",
+            "-o",
+            str(output),
+            *map(str, sources),
+            "-ldl",
+            "-pthread",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return output
@@ -106,7 +119,9 @@ class Kit:
         log = self.folder / f"events-{os.getpid()}.log"
         log.unlink(missing_ok=True)
         libraries = [self.library] if preload is None else list(preload)
-        keep = {name: value for name, value in os.environ.items() if not name.startswith(("NVTX", "LD_", "QUADD", "FAKE"))}
+        keep = {
+            name: value for name, value in os.environ.items() if not name.startswith(("NVTX", "LD_", "QUADD", "FAKE"))
+        }
         keep |= {"LIBRARY": str(self.library)}
         if libraries:
             keep["LD_PRELOAD"] = ":".join(map(str, libraries))
@@ -127,8 +142,10 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
     kit = Kit(tmp_path_factory.mktemp("native"), nvtx)
     sources = sorted(NATIVE.glob("*.c"))
     warnings = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-Wno-builtin-declaration-mismatch"]
-    kit.compile("gcc", kit.library, sources, *LIBRARY_FLAGS, *warnings, "-shared", "-Wl,-z,nodelete", "-Wl,-z,defs")
-    kit.compile("gcc", kit.tool, [PROGRAMS / "fake_nvtx.c"], "-std=gnu11", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared")
+    kit.compile("gcc", kit.library, sources, *LIBRARY_FLAGS, *warnings, "-shared", "-Wl,-z,nodelete,-z,now,-z,defs")
+    kit.compile(
+        "gcc", kit.tool, [PROGRAMS / "fake_nvtx.c"], "-std=gnu11", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared"
+    )
     return kit
 
 
@@ -137,8 +154,12 @@ def scenario(kit: Kit) -> Path:
     """The program of many scenarios, with stand-ins for the driver and the runtime."""
     cuda = kit.folder / "cuda"
     fake = PROGRAMS / "fake_cuda.c"
-    driver = kit.compile("gcc", cuda / "libcuda.so.1", [fake], "-O1", "-fPIC", "-shared", "-DFAKE_DRIVER", "-Wl,-soname,libcuda.so.1")
-    runtime = kit.compile("gcc", cuda / "libcudart.so.13", [fake], "-O1", "-fPIC", "-shared", "-Wl,-soname,libcudart.so.13")
+    driver = kit.compile(
+        "gcc", cuda / "libcuda.so.1", [fake], "-O1", "-fPIC", "-shared", "-DFAKE_DRIVER", "-Wl,-soname,libcuda.so.1"
+    )
+    runtime = kit.compile(
+        "gcc", cuda / "libcudart.so.13", [fake], "-O1", "-fPIC", "-shared", "-Wl,-soname,libcudart.so.13"
+    )
     sources = [PROGRAMS / "scenario.c", "-Wl,--no-as-needed", driver, runtime]
     flags = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-Wl,-rpath,{cuda}"]
     return kit.compile("gcc", kit.folder / "scenario", sources, *flags)
@@ -146,7 +167,7 @@ def scenario(kit: Kit) -> Path:
 
 @pytest.fixture(scope="session")
 def compare(kit: Kit, scenario: Path) -> Callable[..., Run]:
-    """Runs a scenario bare, with the library, and with the library and a tool: to the program all three are the same."""
+    """Runs a scenario bare, with the library, and with library and tool: to the program all three are the same."""
 
     def run(name: str, *, env: dict[str, str] | None = None, ordered: bool = True) -> Run:
         bare = kit.run([scenario, name], preload=[], tool=False)

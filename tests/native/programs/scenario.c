@@ -389,10 +389,12 @@ static int exits(void) {
     exit(9);
 }
 
+static int rounds;
 static void *die_work(void *which) {
     for (;;) {
         pthread_mutex_lock(&gpu_mutex);
         nap_us(300);
+        __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&gpu_mutex);
     }
     return which;
@@ -400,7 +402,7 @@ static void *die_work(void *which) {
 static void busy_threads(void) {
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, die_work, NULL) == 0);
-    nap_us(20000);
+    while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < 50) nap_us(1000);
 }
 static int dies(int how) {
     busy_threads();
