@@ -98,7 +98,8 @@ class StageRule:
 
     ``kernels``: fully matched against the kernel's base name. ``signature``: searched in its demangled signature.
     ``launch``: only kernels launched this way. ``before``/``after``: only launches before (after) the first launch of
-    that other stage on the same thread; neither holds on a thread that has no launch of that stage.
+    that other stage in the same section (or on the same thread, outside all sections); neither holds where that stage
+    is never launched.
     """
 
     stage: str

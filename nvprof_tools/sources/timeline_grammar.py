@@ -14,6 +14,7 @@ from nvprof_tools.model.pipeline import LogEvents, Pipeline
 
 TAG = "TIMELINE,"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
+_STAMPED = STAMP + r"(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)[ \t]+(?:(?:stdout|stderr) [FP] )?"
 EVENT = r"[A-Za-z_][A-Za-z0-9_.:-]{0,99}"
 _KEY = r"[A-Za-z_][A-Za-z0-9_]*"
 _PAIR = rf"{_KEY}=[^,=\s]*"
@@ -34,7 +35,8 @@ class Grammar:
     ``tags``: the words that start a line. ``start``: where a line of a known kind begins. ``known_head``,
     ``known_line``: the beginning, the whole of a line whose event has a role. ``bad_number``: a key that must have a
     whole number has something else. ``fragment``: a line that only makes sense as the rest of a torn one. ``keys``: per
-    field, the pattern of ``key=number`` with a group named as the field.
+    field, the pattern of ``key=number`` with a group named as the field. ``prefix``: what a log collector puts before
+    a line.
     """
 
     tags: tuple[bytes, ...]
@@ -44,6 +46,7 @@ class Grammar:
     bad_number: str
     fragment: str
     keys: dict[str, str]
+    prefix: re.Pattern[bytes]
     start_re: re.Pattern[bytes]
     timing_start: re.Pattern[bytes]
     timing_line: re.Pattern[bytes]
@@ -81,6 +84,7 @@ def grammar_of(pipeline: Pipeline) -> Grammar:
         bad_number=bad_number,
         fragment=rf"(?:^|,)(?:{known},|{numbers}=\d+(?:[,\n]|$))",
         keys=_keys(events),
+        prefix=re.compile(rf"^(?:{_STAMPED}|(?!{start})[^\n]{{0,200}}?[ \t])(?={start})".encode(), re.MULTILINE),
         start_re=_compile(start),
         timing_start=_compile(timing),
         timing_line=_compile(rf"{timing}{_KEY}=[^\s=]+(?: {_KEY}=[^\s=]+)*"),

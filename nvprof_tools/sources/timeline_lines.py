@@ -17,7 +17,8 @@ from nvprof_tools.model.arrays import bools, from_numpy, ints
 from nvprof_tools.sources.timeline_grammar import LINE, STAMP, TAG, Grammar
 from nvprof_tools.sources.timeline_repair import Found, repair, settle
 
-MAX_UNUSUAL_LINES = 1_000_000
+MANY_PREFIXES = 1_000
+MAX_DAMAGED = 500_000
 
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,16}[@-~]|\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -40,44 +41,78 @@ class Lines:
 
 
 def sort_lines(data: bytes, grammar: Grammar, limits: Limits) -> Lines:
-    """Every line of a known kind in ``data``. Terminal escapes are dropped, all three newlines are understood."""
+    """Every line of a known kind in ``data``. Terminal escapes are dropped, all three newlines are understood.
+
+    :raises SourceError: ``log-too-damaged``.
+    """
     data = _plain(data)
-    offsets = _offsets(data)
-    lines = _as_array(data, offsets)
-    long_lines: Mask = np.diff(offsets) > limits.log_line_bytes
-    starts = np.where(long_lines, 0, ints(pc.count_substring_regex(lines, grammar.start)))
-    # One literal at a time: far faster than one pattern of alternatives that is tied to the line's start.
-    event, *timing_kinds = (_starts_with(lines, tag) & (starts == 1) for tag in grammar.tags)
-    timing = np.logical_or.reduce(timing_kinds) if timing_kinds else np.zeros(len(lines), np.bool_)
-    stamped = _regex(lines, f"^{STAMP}") & (starts == 1)
-    at_start = event | timing | stamped
-    regular = event & (
-        (_regex(lines, grammar.known_line) & ~_regex(lines, grammar.bad_number))
-        | (_regex(lines, f"^{LINE}\n?$") & ~_regex(lines, grammar.known_head))
-    )
-    unusual = (starts > 0) & (~at_start | (event & ~regular))
-    if np.count_nonzero(unusual) > MAX_UNUSUAL_LINES:
+    kinds = _kinds(data, grammar, limits)
+    if np.count_nonzero(kinds.prefixed) > MANY_PREFIXES:
+        # So many lines with something before them: a collector's doing, not tears.
+        data = grammar.prefix.sub(b"", data)
+        kinds = _kinds(data, grammar, limits)
+    if int(kinds.starts[kinds.unusual].sum()) > MAX_DAMAGED:
         raise SourceError(
             "log-too-damaged",
-            f"more than {MAX_UNUSUAL_LINES:,} lines of the log are damaged",
+            f"more than {MAX_DAMAGED:,} lines of the log are damaged",
             "check that the file is a pipeline's log; write it with one writer a file",
         )
-    fragments = _regex(lines, grammar.fragment) & (starts == 0) & ~long_lines
-    reader = _Reader(data, offsets, limits.log_line_bytes)
-    found = repair(reader, np.flatnonzero(unusual), fragments, grammar)
-    where = np.flatnonzero(regular)
+    rows, lines = kinds.rows, kinds.lines
+    fragments = np.zeros(len(kinds.offsets) - 1, np.bool_)
+    fragments[rows[kinds.fragment]] = True
+    reader = _Reader(data, kinds.offsets, limits.log_line_bytes)
+    found = repair(reader, rows[kinds.unusual], fragments, grammar)
     if found.damaged:
-        settle(found, reader, grammar, _jobs(lines.take(from_numpy(where))))
-    texts, numbers = _merge(lines, where, found.timeline)
+        settle(found, reader, grammar, _jobs(lines.filter(from_numpy(kinds.event))))
+    texts, numbers = _merge(lines, kinds, found.timeline)
     return Lines(
         timeline=texts,
         timeline_line=numbers,
-        timings=_merged_list(lines, np.flatnonzero(timing), found.timings),
-        stamped=_merged_list(lines, np.flatnonzero(stamped), found.stamped),
+        timings=_merged_list(lines, kinds.timing, rows, found.timings),
+        stamped=_merged_list(lines, kinds.stamped, rows, found.stamped),
         found=found,
-        too_long=_count_long(data, offsets, long_lines),
-        count=len(lines),
+        too_long=_count_long(data, kinds.offsets, limits.log_line_bytes),
+        count=len(fragments),
     )
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Masks over the lines looked at: all but blank and overlong ones; ``rows`` are their indices in the file."""
+
+    offsets: Numbers
+    rows: Numbers
+    lines: pa.LargeBinaryArray
+    starts: Numbers
+    event: Mask
+    timing: Mask
+    stamped: Mask
+    unusual: Mask
+    prefixed: Mask
+    fragment: Mask
+
+
+def _kinds(data: bytes, grammar: Grammar, limits: Limits) -> _Kinds:
+    offsets = _offsets(data)
+    length = np.diff(offsets)
+    rows = np.flatnonzero((length > 1) & (length <= limits.log_line_bytes))
+    lines = _as_array(data, offsets)
+    if len(rows) < len(lines):
+        lines = lines.take(from_numpy(rows))
+    starts = ints(pc.count_substring_regex(lines, grammar.start))
+    single = starts == 1
+    # One literal at a time: far faster than one pattern of alternatives that is tied to the line's start.
+    tagged, *timing_kinds = (_starts_with(lines, tag) & single for tag in grammar.tags)
+    timing = np.logical_or.reduce(timing_kinds) if timing_kinds else np.zeros(len(lines), np.bool_)
+    stamped = _regex(lines, f"^{STAMP}") & single
+    event = tagged & (
+        (_regex(lines, grammar.known_line) & ~_regex(lines, grammar.bad_number))
+        | (_regex(lines, f"^{LINE}\n?$") & ~_regex(lines, grammar.known_head))
+    )
+    unusual = (starts > 0) & ~(event | timing | stamped)
+    prefixed = unusual & ((single & ~tagged) | (starts == 2))
+    fragment = _regex(lines, grammar.fragment) & (starts == 0)
+    return _Kinds(offsets, rows, lines, starts, event, timing, stamped, unusual, prefixed, fragment)
 
 
 class _Reader:
@@ -119,31 +154,32 @@ def _jobs(lines: pa.LargeBinaryArray) -> list[bytes]:
 
 
 def _merge(
-    lines: pa.LargeBinaryArray, where: Numbers, repaired: list[tuple[int, bytes]]
+    lines: pa.LargeBinaryArray, kinds: _Kinds, repaired: list[tuple[int, bytes]]
 ) -> tuple[pa.LargeBinaryArray, Numbers]:
-    regular = lines.take(from_numpy(where))
+    regular, numbers = lines.filter(from_numpy(kinds.event)), kinds.rows[kinds.event] + 1
     if not repaired:
-        return regular, where + 1
+        return regular, numbers
     found = [text for _, text in repaired]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(text) for text in found], dtype=np.int64)))
     texts = pa.concat_arrays([regular, _as_array(b"".join(found), offsets)])
-    numbers = np.concatenate((where + 1, np.array([line for line, _ in repaired], np.int64)))
+    numbers = np.concatenate((numbers, np.array([line for line, _ in repaired], np.int64)))
     order = np.argsort(numbers, kind="stable")
     return texts.take(from_numpy(order)), numbers[order]
 
 
 def _merged_list(
-    lines: pa.LargeBinaryArray, where: Numbers, repaired: list[tuple[int, bytes]]
+    lines: pa.LargeBinaryArray, chosen: Mask, rows: Numbers, repaired: list[tuple[int, bytes]]
 ) -> list[tuple[int, bytes]]:
-    texts = lines.take(from_numpy(where)).to_pylist()
-    regular = [(line, text.rstrip(b"\n")) for line, text in zip((where + 1).tolist(), texts, strict=True)]
+    texts = lines.filter(from_numpy(chosen)).to_pylist()
+    numbers = (rows[chosen] + 1).tolist()
+    regular = [(line, text.rstrip(b"\n")) for line, text in zip(numbers, texts, strict=True)]
     return sorted(regular + repaired, key=lambda pair: pair[0]) if repaired else regular
 
 
-def _count_long(data: bytes, offsets: Numbers, long_lines: Mask) -> int:
+def _count_long(data: bytes, offsets: Numbers, cap: int) -> int:
     """Events in lines over the cap: each counts, and a line without any counts once."""
-    tag = TAG.encode()
-    return sum(max(1, data.count(tag, int(offsets[i]), int(offsets[i + 1]))) for i in np.flatnonzero(long_lines))
+    tag, over = TAG.encode(), np.flatnonzero(np.diff(offsets) > cap)
+    return sum(max(1, data.count(tag, int(offsets[i]), int(offsets[i + 1]))) for i in over)
 
 
 def _regex(values: Any, pattern: str) -> Mask:

@@ -28,6 +28,8 @@ WAIT_LINES = 8
 """How many lines the rest of a torn line may be away."""
 MAX_OPEN = 16
 MAX_CUTS = 512
+MAX_RECUTS = 1_000
+"""A log with more lines damaged by text of unknown kinds is not worth the search."""
 
 _TAG = TAG.encode()
 _STAMP = re.compile(STAMP.encode())
@@ -208,8 +210,8 @@ def settle(found: Found, lines: Reader, grammar: Grammar, known_jobs: Iterable[b
     plain = {line: _plainer(text, grammar) for line, text in found.damaged}
     seen = Counter(_job(text) for text in plain.values() if text is not None)
     jobs_twice = jobs | {job for job, count in seen.items() if count > 1}
-    for line, text in found.damaged:
-        glued = _recut(text, lines[line], grammar, jobs) if line < len(lines) else None
+    for number, (line, text) in enumerate(found.damaged):
+        glued = _recut(text, lines[line], grammar, jobs) if line < len(lines) and number < MAX_RECUTS else None
         candidate = plain[line]
         if glued is not None:
             found.timeline.append((line, glued))

@@ -229,7 +229,7 @@ def _runs_of(events: Events, anchors: list[Anchor]) -> list[Run]:
         if again is not None:
             return [Run(again[0], stamp, first, last, repeated_jobs=again[1])]
     must = bool(repeats.any() or inside)
-    if must or falls >= MIXED_FALLS or (slips and len(anchors) > 1):
+    if must or slips >= MIXED_FALLS or (slips and len(anchors) > 1):
         together = _together(events, anchors, repeats)
         if together:
             return [replace(run, last_line=last) for run in together]
@@ -303,20 +303,24 @@ def _tried_again(events: Events) -> tuple[Events, int] | None:
     for job in again.tolist():
         rows = by_job[slice(*np.searchsorted(events.job[by_job], [job, job + 1]))]
         own = edges[slice(*np.searchsorted(events.job[edges], [job, job + 1]))]
-        attempt = 1
-        while len(own):
-            attempt += 1
-            names.append(f"{events.job_names[job]} (attempt {attempt})")
-            jobs[rows[first[instances.of_row[rows]] >= own[0]]] = len(names) - 1
-            own = _next_attempt(own, chains[own])
+        begins = _attempts(own, chains[own])
+        attempt = np.searchsorted(begins, first[instances.of_row[rows]], side="right")
+        jobs[rows] = np.where(attempt == 0, job, len(names) + attempt - 1)
+        names += [f"{events.job_names[job]} (attempt {number + 2})" for number in range(len(begins))]
     return replace(events, job=jobs, job_names=tuple(names)), len(again)
 
 
-def _next_attempt(edges: Ints, chains: Ints) -> Ints:
-    """Beginnings that cannot be of the same attempt as the first one: from the first partition that comes again."""
+def _attempts(begins: Ints, chains: Ints) -> Ints:
+    """Where each attempt after the first begins: where a partition comes again that the attempt under way has had.
+
+    :param begins: where passages begin that are not the first of their partition, ascending.
+    :param chains: their partitions.
+    """
+    found: list[int] = []
     seen: set[int] = set()
-    for place, chain in enumerate(chains.tolist()):
-        if chain in seen:
-            return edges[place:]
+    for begin, chain in zip(begins.tolist(), chains.tolist(), strict=True):
+        if not found or chain in seen:
+            found.append(begin)
+            seen.clear()
         seen.add(chain)
-    return edges[:0]
+    return np.array(found, np.int64)

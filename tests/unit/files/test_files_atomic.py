@@ -60,6 +60,23 @@ def test_new_and_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("way")
+def test_on_the_disk_before_it_takes_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        status = os.fstat(handle)
+        kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
+        seen.append((kind, (tmp_path / "x").stat().st_size))
+        real(handle)
+
+    (tmp_path / "x").write_bytes(OLD)
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_bytes(tmp_path / "x", NEW)
+    assert seen == [("file", len(OLD)), ("directory", len(NEW))]
+
+
+@pytest.mark.usefixtures("way")
 def test_new_files_obey_the_umask(tmp_path: Path) -> None:
     mask = os.umask(0o027)
     try:

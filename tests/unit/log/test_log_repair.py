@@ -68,6 +68,15 @@ def test_torn_by_text_of_no_known_kind() -> None:
     assert item(log, "log-fragments").count == 1
 
 
+def test_a_head_whose_rest_never_comes_is_counted() -> None:
+    torn = f"TIMELINE,2560,GPU_START{TIMING}\n"
+    whole = f"TIMELINE,1,SYNTH_START,{JOB},partition=3\n"
+    for text in (torn + whole, whole + torn, torn + whole * 20, torn * 3 + whole):
+        log = read(text)
+        assert item(log, "log-lines-rejected").count == text.count("GPU_START")
+        assert f"line {text[: text.index('GPU_START')].count(chr(10)) + 1})" in item(log, "log-lines-rejected").message
+
+
 def test_half_a_detail_is_not_a_job_of_its_own() -> None:
     log = read(
         f"TIMELINE,1,SYNTH_START,{JOB},partition=12\n"

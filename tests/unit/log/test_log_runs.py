@@ -48,9 +48,12 @@ def test_three_runs_without_an_anchor(name: str) -> None:
 def test_three_runs_of_other_jobs_and_lengths() -> None:
     short = log_of([Call(OTHER, 0, 0, 0, 10, 10, 10, 10, 20)])
     long = log_of([Call(JOB, 0, 0, 0, 9_000, 9_000, 9_001, 9_001, 12_000)])
-    log = read("\n".join([ANCHOR, *long, ANCHOR, *short, ANCHOR, *long]))
-    assert [[row["job"] for row in rows(run)] for run in log.runs] == [[JOB], [OTHER], [JOB]]
-    assert all(run.anchor_utc_ns is not None for run in log.runs)
+    for marks in ([ANCHOR], []):
+        log = read("\n".join([*marks, *long, *marks, *short, *marks, *long]))
+        jobs = [[row["job"] for row in rows(run)] for run in log.runs]
+        # Without its anchor the last one cannot be told from a long pause of the one before.
+        assert jobs == ([[JOB], [OTHER], [JOB]] if marks else [[JOB], [OTHER, JOB]])
+        assert all((run.anchor_utc_ns is not None) == bool(marks) for run in log.runs)
 
 
 def test_restarts_of_a_few_milliseconds() -> None:
