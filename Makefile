@@ -23,6 +23,12 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+reports: $(STAMP)
+	$(BIN)/python tools/make_reports.py
+
+docs: $(STAMP)
+	$(BIN)/nvprof-tools tables > docs/tables.md
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-report
 

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from nvprof_tools.files.safe_text import markdown
 from nvprof_tools.model.attribution import Attribution, DeviceView
+from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.report import figures
 from nvprof_tools.report.base import Report
 from nvprof_tools.report.csv_table import partition_name
@@ -68,16 +69,19 @@ def _facts(a: Attribution) -> str:
 
 
 def _quality(a: Attribution) -> Iterator[str]:
-    if not a.quality:
-        return
-    shown = [(SEVERITY_WORDS[q.severity.value], q.slug, count(q.count), q.message, q.hint) for q in a.quality]
+    """What must be known before a figure is trusted; plain information comes last in the document."""
     losses = figures.lost(a)
     if losses:
         yield f"> ⚠️ **Data loss**: {markdown('; '.join(q.message for q in losses))}"
         yield ""
-    yield from _fold(
-        f"Data quality: {plural(len(shown), 'item')}", _table(("", "slug", "count", "message", "hint"), shown, "llrll")
-    )
+    shown = [q for q in a.quality if q.severity is not Severity.INFO]
+    if shown:
+        yield from _fold(f"Data quality: {plural(len(shown), 'item')}", _items(shown))
+
+
+def _items(items: Sequence[QualityItem]) -> Iterator[str]:
+    rows = [(SEVERITY_WORDS[q.severity.value], q.slug, count(q.count), q.message, q.hint) for q in items]
+    return _table(("", "slug", "count", "message", "hint"), rows, "llrll")
 
 
 def _ladder(a: Attribution) -> Iterator[str]:
@@ -85,23 +89,30 @@ def _ladder(a: Attribution) -> Iterator[str]:
         return
     yield "### Utilisation ladder"
     yield ""
-    many = len(a.devices) > 1
-    rows = []
-    for rung in a.ladder:
-        drop = figures.largest_first(rung.drop)
-        listed = ", ".join(f"{name} {ms(length)}" for name, length in drop[:5]) + (", …" if len(drop) > 5 else "")
-        subject = f"{rung.device}: {rung.rung}" if many and rung.device is not None else rung.rung
-        busy = "sampled" if figures.sampled(rung) and rung.fraction is not None else ms(rung.busy_ns)
-        share = "not measured" if rung.fraction is None else percent(rung.fraction)
-        rows.append((subject, share, busy, _bar(rung.fraction), RUNG_MEANING.get(rung.rung, ""), listed, rung.evidence))
-    heads = ("rung", "share", "ms", "", "meaning", "lost since the rung above, ms", "evidence")
-    yield from _table(heads, rows, "lrrllll")
-    yield ""
+    for device, rungs in figures.by_device(a.ladder).items():
+        if device is not None and len(a.devices) > 1:
+            yield f"GPU {device}:"
+            yield ""
+        rows = []
+        for rung in rungs:
+            if rung.fraction is None:
+                continue
+            drop = figures.largest_first(rung.drop)
+            listed = ", ".join(f"{name} {ms(length)}" for name, length in drop[:5]) + (", …" if len(drop) > 5 else "")
+            busy = "sampled" if figures.sampled(rung) else ms(rung.busy_ns)
+            meaning = RUNG_MEANING.get(rung.rung, "")
+            rows.append((rung.rung, percent(rung.fraction), busy, _bar(rung.fraction), meaning, listed, rung.evidence))
+        if rows:
+            heads = ("rung", "share", "ms", "", "meaning", "lost since the rung above, ms", "evidence")
+            yield from _table(heads, rows, "lrrllll")
+            yield ""
+        missing = [r.rung for r in rungs if r.fraction is None]
+        if missing:
+            yield markdown(f"not measured: {', '.join(missing)}")
+            yield ""
 
 
-def _bar(fraction: float | None) -> str:
-    if fraction is None:
-        return ""
+def _bar(fraction: float) -> str:
     full = round(min(max(fraction, 0.0), 1.0) * BAR)
     return "█" * full + "░" * (BAR - full)
 
@@ -172,6 +183,9 @@ def _details(a: Attribution) -> Iterator[str]:
         peaks = ", ".join(f"device {m.device} {data_size(m.peak_bytes)}" for m in known)
         yield f"Peak device memory: {markdown(peaks)}."
         yield ""
+    infos = [q for q in a.quality if q.severity is Severity.INFO]
+    if infos:
+        yield from _fold(f"{plural(len(infos), 'item')} of plain information", _items(infos))
 
 
 def _partitions(a: Attribution) -> Iterator[str]:

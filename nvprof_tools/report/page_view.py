@@ -36,7 +36,11 @@ def view(a: Attribution) -> dict[str, Any]:
         "infos": [q for q in a.quality if q.severity is Severity.INFO],
         "has_loss": bool(severe),
         "ladders": [
-            {"device": device, "rows": [_rung(r, a.window.wall_ns) for r in rungs]}
+            {
+                "device": device,
+                "rows": [_rung(r, a.window.wall_ns) for r in rungs if r.fraction is not None],
+                "missing": [r.rung for r in rungs if r.fraction is None],
+            }
             for device, rungs in figures.by_device(a.ladder).items()
         ],
         "overheads": [

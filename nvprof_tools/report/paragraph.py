@@ -5,6 +5,7 @@ from __future__ import annotations
 from nvprof_tools.model.attribution import Attribution, KernelCounters, Rung
 from nvprof_tools.report import figures
 from nvprof_tools.report.words import (
+    COPYING,
     PHRASES,
     PINNING,
     RUNG_PHRASES,
@@ -24,13 +25,14 @@ _REALITY = (
 )
 _NOTABLE = 0.01
 """A cause under this share of the device time is not worth a headline."""
+_MORE_THAN_KERNELS = 0.02
 _STEP = 0.002
 """A step of the ladder under this share of the device time is not worth a sentence."""
 
 
 def finding(a: Attribution) -> str:
     """The one sentence a reader takes away."""
-    claim = _first(a, _CLAIMS) or _first(a, _REALITY[2:])
+    claim = _first(a, _CLAIMS) or _plain_claim(a)
     reality = _first(a, _REALITY)
     if not reality:
         return "No GPU work was measured: there is no utilisation to explain."
@@ -38,7 +40,7 @@ def finding(a: Attribution) -> str:
     if not _first(a, _CLAIMS):
         text += " of the window"
     if len(a.devices) > 1:
-        text = f"over {len(a.devices)} devices {text[0].lower() + text[1:]}"
+        text = f"averaged over {len(a.devices)} devices, {text[0].lower() + text[1:]}"
     cause = _main_cause(a)
     return text[0].upper() + text[1:] + (f"; {cause}." if cause else ".")
 
@@ -61,18 +63,29 @@ def _first(a: Attribution, choices: tuple[tuple[str, str], ...]) -> list[str]:
     return []
 
 
+def _plain_claim(a: Attribution) -> list[str]:
+    """Without a log: what the device did, where that is more than its kernels."""
+    busy, kernel = (figures.rung_fraction(a, name) for name in ("device_busy", "kernel_busy"))
+    if busy is not None and kernel is not None and busy - kernel >= _MORE_THAN_KERNELS:
+        return [f"the device worked {spoken_percent(busy)}", f"kernels ran {spoken_percent(kernel)}"]
+    return _first(a, _REALITY[2:])
+
+
 def _main_cause(a: Attribution) -> str | None:
     wall = sum(d.wall_ns for d in a.devices)
-    idle = figures.largest_first(figures.idle_parts(a.devices))
-    top = idle[0] if idle else ("", 0)
+    parts = figures.idle_parts(a.devices)
+    parts |= {c: figures.device_total(a, c) for c in COPYING}
+    top, length = next(iter(figures.largest_first(parts)), ("", 0))
     pinning = figures.pinning(a)
-    if pinning is not None and pinning.own_ns + pinning.inflicted_ns >= max(top[1], _NOTABLE * wall):
+    if pinning is not None and pinning.own_ns + pinning.inflicted_ns >= max(length, _NOTABLE * wall):
         more = f" and {spoken_ms(pinning.inflicted_ns)} more through the driver's lock" if pinning.inflicted_ns else ""
         return f"pinning costs {spoken_ms(pinning.own_ns)} itself{more}"
-    if not wall or top[1] < _NOTABLE * wall:
+    if not wall or length < _NOTABLE * wall:
         return None
+    if top in COPYING:
+        return f"{COPYING[top]} with no kernel running take {spoken_ms(length)}"
     where = "the device" if len(a.devices) == 1 else f"{len(a.devices)} devices together"
-    return f"{where} idled {spoken_ms(top[1])} for {PHRASES.get(top[0], top[0])}"
+    return f"{where} idled {spoken_ms(length)} for {PHRASES.get(top, top)}"
 
 
 def _ladder(a: Attribution) -> list[str]:

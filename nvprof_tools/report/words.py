@@ -60,6 +60,14 @@ PHRASES: Final = {
 }
 """Category → how a sentence names it, after "idled … for"."""
 
+COPYING: Final = {
+    "upload": "copies to the device",
+    "download": "copies from the device",
+    "copy": "copies within the device",
+    "memset": "memory sets",
+}
+"""Device work that is no kernel, as a sentence's subject."""
+
 RUNG_MEANING: Final = {
     "timeline_sum": "log's GPU brackets, summed",
     "timeline_bracket": "log's GPU brackets, union",

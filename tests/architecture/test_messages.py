@@ -22,6 +22,7 @@ def documented() -> list[str]:
     return TABLE_ROW.findall((ROOT / "docs" / "messages.md").read_text("utf-8"))
 
 
+@cache
 def parameters() -> dict[str, int]:
     """Classes and functions that take a slug → the place of that argument."""
     out = {}
@@ -42,6 +43,7 @@ def parameters() -> dict[str, int]:
     return out
 
 
+@cache
 def in_code() -> dict[str, str]:
     """Slug → where it stands: constants given where a slug is expected, through variables of the same module too."""
     takes = parameters()
@@ -72,6 +74,7 @@ def in_code() -> dict[str, str]:
     return out
 
 
+@cache
 def texts() -> set[str]:
     """Every string constant of the code."""
     return {
@@ -85,14 +88,18 @@ def test_slugs_are_found() -> None:
 
 
 def test_every_slug_is_documented() -> None:
-    missing = {slug: place for slug, place in in_code().items() if slug not in documented()}
+    known = set(documented())
+    missing = {slug: place for slug, place in in_code().items() if slug not in known}
     assert missing == {}
 
 
 def test_every_documented_slug_is_used() -> None:
-    assert [slug for slug in documented() if slug not in texts()] == []
+    known = texts()
+    assert [slug for slug in documented() if slug not in known] == []
 
 
-def test_no_slug_is_documented_twice() -> None:
-    slugs = documented()
-    assert sorted(slugs) == sorted(set(slugs))
+def test_no_slug_is_documented_twice_in_one_table() -> None:
+    """A slug may be an error in one place and a quality item in another."""
+    for part in (ROOT / "docs" / "messages.md").read_text("utf-8").split("\n## ")[1:]:
+        slugs = TABLE_ROW.findall(part)
+        assert sorted(slugs) == sorted(set(slugs))

@@ -70,5 +70,5 @@ def test_the_longest_idle_cause_leads_where_pinning_does_not() -> None:
 
 
 def test_several_devices_are_averaged() -> None:
-    assert finding(samples.ten_devices()).startswith("Over 10 devices the log says 100 %, kernels ran 50 %;")
+    assert finding(samples.ten_devices()).startswith("Averaged over 10 devices, the log says 100 %, kernels ran 50 %;")
     assert "lie 5,050 ms: cpu 5,050 ms" in paragraph(samples.ten_devices())

@@ -57,4 +57,5 @@ def test_every_category_has_a_meaning_and_a_colour_of_its_own() -> None:
     assert set(words.CATEGORY_MEANING) == set(CATEGORIES) == set(CATEGORY_COLOURS)
     assert len(set(CATEGORY_COLOURS.values())) == len(CATEGORY_COLOURS)
     assert words.BUSY == ENGINE_BUSY
+    assert set(words.COPYING) == set(ENGINE_BUSY) - {"kernel"}
     assert set(words.PHRASES) == set(CATEGORIES) - set(ENGINE_BUSY)
