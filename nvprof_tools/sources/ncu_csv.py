@@ -39,7 +39,7 @@ class Page:
     """One header and the rows under it: where its columns are, and its values until they can be read as numbers.
 
     ``metrics``: a raw page's metric columns. ``keys``: the distinct (section, name, printed unit). Cells at hand stand
-    in ``cells``; ``spans`` says of each run of them the launch, the count and the keys.
+    in ``cells`` as numbers of the distinct ``texts``; ``spans`` says of each run of them launch, count and keys.
     """
 
     columns: dict[str, int]
@@ -48,10 +48,11 @@ class Page:
     nvtx: list[int]
     units: list[str] | None = None
     marks: Marks = field(default_factory=Marks)
-    pending: list[tuple[Codes, Codes, pa.Array]] = field(default_factory=list)
+    pending: list[tuple[Codes, Codes, Codes, pa.Array]] = field(default_factory=list)
     keys: list[tuple[str, str, str]] = field(default_factory=list)
     key_codes: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    cells: list[str] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)
+    texts: dict[str, int] = field(default_factory=dict)
     spans: list[tuple[int, int, Codes]] = field(default_factory=list)
     _metric_keys: Codes | None = None
 
@@ -78,22 +79,31 @@ class Page:
             self._metric_keys = np.array(found, np.int32)
         return self._metric_keys
 
+    def metric_cells(self, cells: Sequence[str]) -> Sequence[str]:
+        """The metric columns of a raw page's row, as many as the row has."""
+        at = [position for position, _ in self.metrics]
+        if len(at) > 1 and at[-1] == at[0] + len(at) - 1:
+            return cells[at[0] : at[-1] + 1]
+        return [cells[position] for position in at if position < len(cells)]
+
     def add(self, launch: int, keys: Codes, cells: Sequence[str]) -> None:
         """Keep some cells of one launch."""
-        self.cells.extend(cells)
+        texts = self.texts
+        self.cells.extend([texts.setdefault(cell, len(texts)) for cell in cells])
         self.spans.append((launch, len(cells), keys))
 
     def flush(self) -> None:
         """Move the cells at hand into arrays."""
         if not self.cells:
             return
-        array = strings(self.cells)
-        self.marks.observe(_heads(array))
+        distinct = strings(self.texts)
+        self.marks.observe(_heads(distinct))
         launch = np.repeat(
             np.array([span[0] for span in self.spans], np.int32), np.array([span[1] for span in self.spans])
         )
-        self.pending.append((launch, np.concatenate([span[2] for span in self.spans]), array))
-        self.cells, self.spans = [], []
+        keys = np.concatenate([span[2] for span in self.spans])
+        self.pending.append((launch, keys, np.array(self.cells, np.int32), distinct))
+        self.cells, self.texts, self.spans = [], {}, []
 
 
 def open_page(header: Sequence[str]) -> Page:
@@ -186,7 +196,7 @@ def _row(page: Page, cells: Sequence[str], rows: Rows, launches: dict[tuple[str,
             key = page.key(_cell(page, cells, "Section Name"), name, _cell(page, cells, "Metric Unit"))
             page.add(launch, np.array([key], np.int32), [value])
         return len(cells) <= page.width + 1 and (bool(name) or len(cells) > page.columns["Metric Name"])
-    taken = [cells[at] for at, _ in page.metrics if at < len(cells)]
+    taken = page.metric_cells(cells)
     page.add(launch, page.metric_keys[: len(taken)], taken)
     return len(cells) == page.width
 
@@ -273,30 +283,31 @@ def _values(page: Page, rows: Rows) -> None:
     )  # fmt: skip
     unit = np.array([rows.units.code(b[0]) for b in bases], np.int32)
     factor = np.array([b[1] for b in bases], np.float64)
-    for launch, key, cells in page.pending:
-        heads = _heads(cells)
-        read = parse(heads, page.marks)
-        listed = read.number & _flag(pc.match_substring_regex(cells, _INSTANCES))
-        count = np.where(listed, np.asarray(to_numpy(pc.count_substring(cells, ";")), np.int64) + 1, 0)
-        with np.errstate(over="ignore"):
-            value = read.value * factor[key]
-        too_large = read.number & ~np.isfinite(value)
-        rows.not_numbers += int(np.count_nonzero(read.nan | too_large))
+    for launch, key, cell, distinct in page.pending:
+        read = parse(_heads(distinct), page.marks)
+        listed = read.number & _flag(pc.match_substring_regex(distinct, _INSTANCES))
+        count = np.where(listed, np.asarray(to_numpy(pc.count_substring(distinct, ";")), np.int32) + 1, 0)
         # An empty cell of a raw page says nothing: the launch was profiled without that metric.
-        rows.no_data += int(np.count_nonzero(read.empty & ~_flag(pc.equal(cells, ""))))
-        text = np.full(len(cells), -1, np.int32)
+        no_data = read.empty & ~_flag(pc.equal(distinct, ""))
         is_text = ~(read.number | read.nan | read.empty)
+        text = np.full(len(distinct), -1, np.int32)
         for i in np.flatnonzero(is_text).tolist():
-            text[i] = rows.texts.code(cells[i].as_py()[:_LONGEST_TEXT])
-        keep = (read.number & ~too_large) | is_text
+            text[i] = rows.texts.code(distinct[i].as_py()[:_LONGEST_TEXT])
+        with np.errstate(over="ignore"):
+            value = read.value[cell] * factor[key]
+        too_large = read.number[cell] & ~np.isfinite(value)
+        rows.not_numbers += int(np.count_nonzero(read.nan[cell] | too_large))
+        rows.no_data += int(np.count_nonzero(no_data[cell]))
+        keep = (read.number[cell] & ~too_large) | is_text[cell]
+        launch, key, cell = launch[keep], key[keep], cell[keep]  # noqa: PLW2901
         rows.chunks.append(
             Chunk(
-                launch[keep],
-                metric[key][keep],
-                unit[key][keep],
-                np.where(is_text, np.nan, value)[keep],
-                text[keep],
-                count.astype(np.int32)[keep],
+                launch,
+                metric[key],
+                unit[key],
+                np.where(is_text[cell], np.nan, value[keep]),
+                text[cell],
+                count.astype(np.int32)[cell],
             )
         )
     page.pending = []

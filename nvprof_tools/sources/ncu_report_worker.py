@@ -1,4 +1,4 @@
-"""Reads a part of a ``.ncu-rep`` in a process of its own; run as a script, never imported.
+"""Reads a part of a ``.ncu-rep`` in a process of its own: run as a script, it needs nothing else of this package.
 
 The reader of the format is a native library that keeps every launch it has parsed until its process ends, some ten
 times the size they have in the file, and that was not written for damaged files. A process for each part bounds the

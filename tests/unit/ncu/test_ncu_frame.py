@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import ncu_files
@@ -66,12 +67,10 @@ def test_any_cut_is_seen(data: st.DataObject) -> None:
     content = report(*blocks)
     at = data.draw(st.integers(4, len(content) - 1))
     ends = {10 + sum(len(b) for b in blocks[:i]) for i in range(4)}
-    path = Path(data.draw(st.just("/dev/shm"))) / "nvprof-tools-frame-test"
-    path.write_bytes(content[:at])
-    try:
-        assert ncu_blocks.read_frame(path).whole == (at in ends)
-    finally:
-        path.unlink()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content[:at])
+        file.flush()
+        assert ncu_blocks.read_frame(Path(file.name)).whole == (at in ends)
 
 
 def test_a_smaller_copy_lacks_the_sections_only(tmp_path: Path) -> None:
