@@ -43,7 +43,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One run of a test a golden: those of its marker, else those below ``--golden``."""
-    if "golden" not in metafunc.fixturenames:
+    if "golden" not in metafunc.fixturenames or not _is_ours(metafunc):
         return
     marker = metafunc.definition.get_closest_marker("golden")
     roots = marker.args if marker is not None else metafunc.config.getoption(OPTION)
@@ -94,6 +94,12 @@ class GoldenItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where a report points to."""
         return self.path, None, f"golden {self.name}"
+
+
+def _is_ours(metafunc: pytest.Metafunc) -> bool:
+    """Whether the test's ``golden`` is this plugin's fixture and not one that its authors wrote."""
+    known = metafunc.definition._fixtureinfo.name2fixturedefs.get("golden", ())
+    return bool(known) and known[-1].func.__module__ == __name__
 
 
 def _below(path: Path, root: str) -> bool:

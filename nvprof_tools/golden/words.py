@@ -20,13 +20,15 @@ _PLAIN: Final = re.compile(r"[\w :.,<>()\[\]{}*&=+~#|!?%'-]{1,200}", re.ASCII)
 """Characters of C++ and NVTX names. No slash, backslash, ``@`` or control character: paths and addresses have those."""
 
 _TELLING: Final = re.compile(
-    r"(?i)(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|lan|local|internal|intra|corp)\b"
+    r"(?i:\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|lan|local|internal|intra|corp)\b"
     r"|\b(?:home|root|users?|mnt|scratch)[:.]|secret|passw|api[_-]?key)|\b[A-Z_]{3,}="
 )
 """Looks of an address, a host, a place, a credential or an environment variable."""
 
 _IN_TEXT: Final = re.compile(
-    r"(?:(?:[A-Za-z]:|~|\.{1,2})?[/\\](?=[\w.~-])|(?<![\w/])[\w.-]+(?:/[\w.-]+){2,})[^\s,;:()'\"]*|[\w.+-]+@[\w.-]+"
+    r"(?:(?<![\w/])(?:[A-Za-z]:|~|\.{1,2})?[/\\](?=[\w.~-])|(?<![\w/])[\w.-]+(?:/[\w.-]+){2,}"
+    r"|(?<![\w/])[\w.-]+/[\w-]+\.[a-z]\w*)[^\s,;:()'\"]*"
+    r"|[\w.+-]+@[\w.-]+"
 )
 """A path or an address in a sentence."""
 
