@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from nvprof_tools.attribution import (
     activities,
@@ -14,6 +15,7 @@ from nvprof_tools.attribution import (
     driver_locks,
     figures,
     jobs,
+    nvml,
     partition_rows,
     partition_view,
     placement,
@@ -56,6 +58,7 @@ def attribute(
     options: Options | None = None,
     run: int | None = None,
     counters: CounterTable | None = None,
+    nvml_samples: pa.Table | None = None,
 ) -> Attribution:
     """The whole answer for one trace.
 
@@ -63,6 +66,7 @@ def attribute(
         knows the most ranges, then kernels, then the last.
     :param run: the log's run by its index; null: the one that fits.
     :param counters: kernel counters to join to the launches.
+    :param nvml_samples: what NVML showed meanwhile (:data:`nvprof_tools.model.nvml.NVML_SCHEMA`).
     :raises AlignmentError: trace, log and window do not go together.
     :raises UsageError: a run or device that does not exist.
     """
@@ -79,7 +83,8 @@ def attribute(
     join = None
     if counters is not None:
         join = join_counters(trace, counters, code, names, window=(span.start_ns, span.end_ns))
-    return _assemble(trace, log, pipeline, found, work, span, options, items, join)
+    watched = nvml.watch(nvml_samples, trace, span)
+    return _assemble(trace, log, pipeline, found, work, span, options, [*items, *watched.quality], join, watched)
 
 
 def _runs(log: AppLog | None, run: int | None) -> Sequence[LogRun]:
@@ -105,6 +110,7 @@ def _assemble(
     options: Options,
     items: list[QualityItem],
     join: CounterJoin | None,
+    watched: nvml.Watched,
 ) -> Attribution:
     sections, evidence, placed = found.sections, found.evidence, found.placed
     devices = range(len(trace["devices"]))
@@ -127,7 +133,7 @@ def _assemble(
     shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
     partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
     partitions = [p for p in partitions if _asked_for(p, options)]
-    rungs, views = device_rows.rows(trace, shown, found, work, on_devices, of_section, span, pipeline)
+    rungs, views = device_rows.rows(trace, shown, found, work, on_devices, of_section, span, pipeline, watched.samples)
     basis = figures.Basis(
         evidence,
         found.owners,
@@ -153,7 +159,7 @@ def _assemble(
         jobs=tuple(jobs.jobs(partitions, placed)),
         overheads=tuple(figures.overheads(totals, idle, basis)),
         latency=tuple(figures.latencies(trace, work, bounds)),
-        memory=tuple(figures.memory(trace, shown)),
+        memory=tuple(nvml.merged(figures.memory(trace, shown), watched.memory)),
         gaps=tuple(gap for gap in figures.gaps(on_devices, work) if gap.device in shown),
         counters=() if join is None else join.kernels,
         device_segments=segment_tables.device_table(on_devices, charges),

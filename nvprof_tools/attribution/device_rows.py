@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from nvprof_tools.attribution import nvml
 from nvprof_tools.attribution.categories import BUSY, KERNEL
 from nvprof_tools.attribution.engine import Segments, details, totals
 from nvprof_tools.attribution.evidence import RANGE_ROLES
@@ -32,8 +33,9 @@ def rows(
     of_section: Ints,
     span: Window,
     pipeline: Pipeline,
+    watched: Mapping[int, Samples],
 ) -> tuple[list[Rung], list[DeviceView]]:
-    """The ladder and the view of each device in ``shown``."""
+    """The ladder and the view of each device in ``shown``. ``watched`` is NVML's utilisation by device."""
     rungs: list[Rung] = []
     views: list[DeviceView] = []
     sums, sub_keys = totals(on_devices), details(on_devices)
@@ -42,7 +44,8 @@ def rows(
         metrics = samples(trace, device)
         by_category = _time_by(on_devices, device, on_devices.category, on_devices.categories)
         sets = _sets(trace, device, found, work, of_section == device, pipeline)
-        rungs.extend(ladder(device, span, sets, metrics, by_category))
+        seen = {nvml.RUNG: watched[device]} if device in watched else {}
+        rungs.extend(ladder(device, span, sets, {**metrics, **seen}, by_category))
         kernels = np.where(on_devices.category == _kernel_code(on_devices), on_devices.detail, -1)
         by_stage = _time_by(on_devices, device, kernels, on_devices.details)
         stages = sub_keys[device].get(KERNEL, {})

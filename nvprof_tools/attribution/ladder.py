@@ -53,8 +53,8 @@ class Rungs:
 def ladder(
     device: int, window: Window, sets: Rungs, samples: Mapping[str, Samples], view: Mapping[str, Spans]
 ) -> list[Rung]:
-    """Every rung of one device, top first. ``view`` is the device view's time by category: it says what lies between
-    two rungs."""
+    """Every rung of one device, top first. ``samples`` are by rung, NVML's among them. ``view`` is the device view's time
+    by category: it says what lies between two rungs."""
     low, high = window.start_ns, window.end_ns
     whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
     nested: dict[str, Spans | None] = {
@@ -67,8 +67,8 @@ def ladder(
     above = whole
     for rung in RUNGS:
         evidence = sets.held_by if rung == "mutex_held" else _EVIDENCE.get(rung, "GPU_METRICS")
-        if rung in METRIC_RUNGS:
-            rungs.append(_sampled(device, rung, samples.get(rung), whole, window.wall_ns))
+        if rung in METRIC_RUNGS or rung == "nvml_utilisation":
+            rungs.append(_sampled(device, rung, evidence, samples.get(rung), whole, window.wall_ns))
             continue
         time = nested.get(rung)
         drop: dict[str, int] = {}
@@ -92,8 +92,8 @@ def _clipped(rows: tuple[Ints, Ints], whole: Spans) -> Spans:
     return intersect(union(*rows), whole)
 
 
-def _sampled(device: int, rung: str, samples: Samples | None, whole: Spans, wall: int) -> Rung:
+def _sampled(device: int, rung: str, evidence: str, samples: Samples | None, whole: Spans, wall: int) -> Rung:
     mean = None if samples is None else samples.mean(whole)
     if samples is None or mean is None:
-        return Rung(device, rung, None, None, "GPU_METRICS")
-    return Rung(device, rung, round(mean / 100 * wall), mean / 100, f"GPU_METRICS: {samples.name}")
+        return Rung(device, rung, None, None, evidence)
+    return Rung(device, rung, round(mean / 100 * wall), mean / 100, f"{evidence}: {samples.name}")

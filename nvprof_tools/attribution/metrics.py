@@ -73,11 +73,12 @@ def samples(trace: Trace, device: int) -> dict[str, Samples]:
         mine = np.flatnonzero(own & (code == row) & ~np.isnan(value))
         if len(mine) >= 2:
             mine = mine[np.argsort(time[mine], kind="stable")]
-            out[rung] = _steps(word, time[mine], value[mine])
+            out[rung] = steps(word, time[mine], value[mine])
     return out
 
 
-def _steps(name: str, start: Ints, value: npt.NDArray[np.float64]) -> Samples:
+def steps(name: str, start: Ints, value: npt.NDArray[np.float64]) -> Samples:
+    """Samples that each hold from their start to the next one's; two or more, in order of time."""
     period = int(np.median(np.diff(start)))
     end = np.append(start[1:], start[-1] + period)
     # A hole in the samples is not the value before it: an interval lasts two usual periods at most.

@@ -15,6 +15,7 @@ from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
 from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
 from nvprof_tools.sources.ncu import read_counters
+from nvprof_tools.sources.nvml_samples import read_nvml
 from nvprof_tools.sources.timeline_log import parse_log, read_log
 from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.normalise import load_trace
@@ -30,19 +31,22 @@ def attribute_files(
     run: int | None = None,
     job: str | None = None,
     device: int | None = None,
+    nvml: Path | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[Attribution, Trace]:
     """Attribute one trace, with its log, kernel counters and options as the command line gives them.
 
     :param pipeline: a name or a file; null: the built-in one that fits best.
     :param run: the log's run, from 1; null: the one that fits.
+    :param nvml: the NVML samples that ``profile`` wrote.
     :raises ToolError: as every step documents.
     """
     pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
     loaded = load_trace(trace, limits)
     app_log, items = find_log(log, loaded, pipelines[0], limits)
     table = read_counters(counters, limits) if counters else None
-    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table)
+    samples = None if nvml is None else read_nvml(nvml, limits)
+    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table, samples)
     inputs = replace(found.inputs, counters=None if table is None else table.source)
     items += [] if table is None else table.quality
     return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
