@@ -118,7 +118,6 @@ class Maker:
         waits: Sequence[str],
         ranges: Sequence[str] = ("prep_join", "upload"),
         depth: int = 0,
-        nested: bool = False,
     ) -> None:
         """Calls (none of ``but``), waits and ranges on a thread, one inside the other as a real thread's are."""
         for a, b in self.pieces(*stretch, 3 if depth == 0 else 1):
@@ -126,8 +125,7 @@ class Maker:
             if kind <= 6 or (kind <= 8 and not waits):
                 self.calls.append(Call(a, b, thread, self.call(but)))
                 if depth < 2:
-                    inner = OTHER_WAITS if nested else (*LOCKS, *OTHER_WAITS)
-                    self.fill(thread, (a, b), but, inner, (), depth + 1, nested=True)
+                    self.fill(thread, (a, b), but, (*LOCKS, *OTHER_WAITS), (), depth + 1)
             elif kind <= 8 or not ranges:
                 if a < b:
                     self.os.append(Os(a, b, thread, self.one_of(waits or OTHER_WAITS)))
@@ -142,7 +140,7 @@ class Maker:
         for row in range(since, len(self.calls)):
             call = self.calls[row]
             kind, name = self.effect(call.name)
-            if kind is None or call.start == call.end:
+            if kind is None:
                 continue
             for _ in range(2 if self.chance(10) else 1):
                 start = call.start + self.pick(0, 20)
@@ -293,16 +291,15 @@ def launching_thread(make: Maker, stay: Stay) -> None:
             make.calls.append(Call(start, make.pick(start, high), thread, make.call()))
 
 
-def pool_thread(make: Maker, stays: Sequence[Stay]) -> int:
+def pool_thread(make: Maker, stays: Sequence[Stay]) -> None:
     """A thread that works now under one section's hold, now under another's."""
     one = make.one_of(stays)
     thread = make.thread(one.worker.process)
     for stay in stays:
         if (stay.worker.process, stay.worker.device) == (one.worker.process, one.worker.device) and make.chance(70):
             since = len(make.calls)
-            make.fill(thread, (stay.hold_from, stay.hold_to - 1), NOTHING, (*OTHER_WAITS, *LOCKS), ())
+            make.fill(thread, (stay.hold_from, stay.hold_to - 1), NOTHING, (*OTHER_WAITS, *LOCKS), ("barrier_wait",))
             make.run_on_device(stay.worker, since)
-    return thread
 
 
 def between_sections(make: Maker, workers: Sequence[Worker], stays: Sequence[Stay]) -> None:
@@ -328,7 +325,8 @@ def bystanders(make: Maker, stays: Sequence[Stay], processes: int, devices: int)
         held = [(s.hold_from, s.hold_to) for s in stays if s.worker.process == process]
         make.calls[since:] = [c for c in make.calls[since:] if not any(a <= c.start < b for a, b in held)]
         make.run_on_device(Worker(thread, process, make.pick(0, devices - 1)), since)
-    pool = pool_thread(make, stays) if make.chance(30) else None
+    if make.chance(30):
+        pool_thread(make, stays)
     for _ in range(make.pick(0, 3)):
         start = make.pick(0, high)
         kind = make.one_of(("kernel", *COPY_KINDS, "memset"))
@@ -341,6 +339,5 @@ def bystanders(make: Maker, stays: Sequence[Stay], processes: int, devices: int)
             make.ranges.append(Range(a, b, thread, "synthesis"))
     for _ in range(make.pick(0, 3)):
         call = make.one_of(make.calls)
-        if call.thread != pool:
-            start, end = max(0, call.start - make.pick(0, 15)), call.end + make.pick(0, 15)
-            make.overheads.append(Overhead(start, end, call.thread, profiler=make.chance(70)))
+        start, end = max(0, call.start - make.pick(0, 15)), call.end + make.pick(0, 15)
+        make.overheads.append(Overhead(start, end, call.thread, profiler=make.chance(70)))
