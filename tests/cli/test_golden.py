@@ -1,0 +1,185 @@
+"""The ``golden`` commands and the pytest plugin, as a stranger would use them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from nvprof_tools.cli.main import run
+from tests.fixture_files import fixture_log, fixture_trace
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("goldens") / "nonvtx"
+    args = [str(fixture_trace("p9_nonvtx")), "--log", str(fixture_log("p9_nonvtx")), "-o", str(folder)]
+    assert run(["golden", "record", *args]) == 0
+    return folder
+
+
+@pytest.fixture
+def copied(recorded: Path, tmp_path: Path) -> Path:
+    shutil.copytree(recorded, tmp_path / "goldens" / "nonvtx")
+    return tmp_path / "goldens" / "nonvtx"
+
+
+def spoil(folder: Path) -> None:
+    path = folder / "expected.json"
+    path.write_bytes(path.read_bytes().replace(b'"pipeline": "cuzk"', b'"pipeline": "cusk"'))
+
+
+def test_check_says_ok_and_fails_with_the_reason(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["golden", "check", str(copied.parent)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"ok     {copied}\n"
+    assert err == "1 of 1 goldens as recorded\n"
+    spoil(copied)
+    assert run(["golden", "check", str(copied)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == f"FAILED {copied}"
+    assert "golden-changed: the golden's files are not as recorded: expected.json" in out
+    assert err == "0 of 1 goldens as recorded\n"
+
+
+def test_a_broken_budget_fails_the_check(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copied / "budget.toml").write_text('[budget]\nkernel = "< 1 %"\n')
+    assert run(["golden", "check", str(copied)]) == 1
+    assert "budget of kernel broken: " in capsys.readouterr().out
+
+
+def test_what_a_ci_reads(copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil(copied)
+    assert run(["golden", "check", str(copied), "--junit", str(tmp_path / "out.xml"), "--github"]) == 1
+    assert (
+        f"::error file={copied.as_posix()}/expected.md,title=golden nonvtx::golden-changed" in capsys.readouterr().out
+    )
+    assert ET.parse(tmp_path / "out.xml").getroot().get("errors") == "1"
+
+
+def test_update_never_blesses_a_spoilt_file(copied: Path) -> None:
+    spoil(copied)
+    before = (copied / "expected.json").read_bytes()
+    assert run(["golden", "check", str(copied), "--update"]) == 1
+    assert (copied / "expected.json").read_bytes() == before
+
+
+def test_diff_of_its_own_trace_and_of_another(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = [str(fixture_trace("p9_nonvtx")), "--log", str(fixture_log("p9_nonvtx"))]
+    assert run(["golden", "diff", str(copied), *own]) == 0
+    assert capsys.readouterr().out == ""
+    other = [str(fixture_trace("p9_gw2")), "--log", str(fixture_log("p9_gw2"))]
+    assert run(["golden", "diff", str(copied), *other]) == 1
+    out = capsys.readouterr().out
+    assert "ladder 0.device_busy: busy_ns 358." in out
+    assert "first differing device segment: expected " in out
+
+
+def test_goldens_are_compared_like_traces(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(copied), str(copied)]) in {0, 5}
+    out = capsys.readouterr().out
+    assert "A nonvtx: golden, cuzk, 2 proofs of 4 partitions" in out
+    assert "B is" not in out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "slug"),
+    [
+        (["check", "nowhere"], 3, "golden-missing"),
+        (["record", "nowhere", "-o", "x"], 3, "file-missing"),
+        (["diff", "nowhere", "nowhere"], 3, "golden-damaged"),
+    ],
+)
+def test_wrong_requests_are_two_lines(
+    capsys: pytest.CaptureFixture[str], args: list[str], code: int, slug: str
+) -> None:
+    assert run(["golden", *args]) == code
+    err = capsys.readouterr().err
+    assert err.startswith(f"error[{slug}]: ")
+    assert len(err.splitlines()) == 2
+
+
+def test_an_existing_directory_is_not_overwritten_unasked(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = [
+        "golden",
+        "record",
+        str(fixture_trace("p9_nonvtx")),
+        "--log",
+        str(fixture_log("p9_nonvtx")),
+        "-o",
+        str(copied),
+    ]
+    assert run(args) != 0
+    assert "error[output-exists]" in capsys.readouterr().err
+    assert run([*args, "--replace"]) == 0
+
+
+# --- the plugin ------------------------------------------------------------------------------------------------------
+
+
+def test_goldens_are_collected_as_tests(pytester: pytest.Pytester, copied: Path) -> None:
+    pytester.makepyfile(test_empty="def test_nothing(): pass")
+    result = pytester.runpytest_inprocess("--golden", str(copied.parent), "test_empty.py", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2)
+    spoil(copied)
+    result = pytester.runpytest_inprocess("--golden", str(copied.parent), "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*golden */nonvtx deviates:", "golden-changed: *expected.json*"])
+
+
+def test_without_the_option_nothing_is_collected(pytester: pytest.Pytester, copied: Path) -> None:
+    shutil.copytree(copied, pytester.path / "nonvtx")
+    pytester.makepyfile("def test_nothing(): pass")
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_the_fixture_serves_peoples_own_assertions(pytester: pytest.Pytester, copied: Path) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_holds(golden):
+            golden.assert_share("host_register", below=0.5)
+            golden.assert_share("kernel", above=0.1, of="devices")
+            golden.assert_rung("device_busy", above=0.5, below=0.7)
+            golden.assert_budget("queue", "< 10 s")
+
+        def test_fails(golden):
+            golden.assert_share("kernel", below=0.01)
+
+        def test_not_measured(golden):
+            with pytest.raises(AssertionError, match="sm_active was not measured"):
+                golden.assert_rung("sm_active", above=0)
+        """
+    )
+    result = pytester.runpytest_inprocess("--golden", str(copied), "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=3, failed=1)  # with the golden's own check
+    result.stdout.fnmatch_lines(["*AssertionError: nonvtx: share of kernel in the sections is *, not below 1.00%"])
+
+
+def test_a_marker_names_goldens_and_an_own_fixture_of_that_name_stays(pytester: pytest.Pytester, copied: Path) -> None:
+    shutil.copytree(copied, pytester.path / "traces" / "nonvtx")
+    pytester.makepyfile(
+        test_marked="""
+        import pytest
+
+        @pytest.mark.golden("traces")
+        def test_marked(golden):
+            golden.assert_share("kernel", above=0.0)
+        """,
+        test_own="""
+        import pytest
+
+        @pytest.fixture
+        def golden():
+            return 7
+
+        def test_own(golden):
+            assert golden == 7
+        """,
+    )
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", "--strict-markers").assert_outcomes(passed=2)
