@@ -66,18 +66,19 @@ TIMELINE_MARK_PATTERN: Final = (
 SHIM_PREFIX: Final = "nvtx_markers "
 """First bytes of the one mark each process makes when the preload library or the header starts up:
 ``nvtx_markers conventions=1 source=preload mutex=on held=on driver_lock=on cuda=on tap=on osrt=off``.
-``source`` is ``preload``, ``header`` or ``python``. A part is ``on`` or ``off`` (asked for). ``osrt=on``: nsys traced the OS
-runtime too; its OSRT rows then lack the functions the library wraps (mutex and condition waits, ``write``), and the lock
-waits are found in ``mutex_wait`` and ``driver_lock`` ranges instead. Ranges with the text ``shim`` around this mark warm
-the tool up and mean nothing."""
+``source`` is ``preload``, ``header`` or ``python``. A part is ``on`` or ``off`` (asked for). ``osrt=on``: nsys traced
+the OS runtime too; its OSRT rows then lack the functions the library wraps (mutex and condition waits, ``write``), and
+the lock waits are found in ``mutex_wait`` and ``driver_lock`` ranges instead. Ranges with the text ``shim`` around this
+mark warm the tool up and mean nothing."""
 
 SHIM_PATTERN: Final = r"^nvtx_markers conventions=(?P<conventions>\d+) source=(?P<source>\w+)(?P<parts>( \w+=[\w-]+)*)$"
 
 HELD_RANGE: Final = "mutex_held"
 WAIT_RANGE: Final = "mutex_wait"
 DRIVER_LOCK_RANGE: Final = "driver_lock"
-"""Lock ranges carry the lock's address as an integer payload (``uint64Value``, from Python ``int64Value``). ``mutex_held`` is a start/end range;
-the waits are push/pop. A ``mutex_wait`` that lies inside a CUDA call of its thread is one of the driver's locks."""
+"""Lock ranges carry the lock's address as an integer payload (``uint64Value``, from Python ``int64Value``).
+``mutex_held`` is a start/end range; the waits are push/pop. A ``mutex_wait`` that lies inside a CUDA call of its thread
+is one of the driver's locks."""
 
 API_CATEGORY: Final[dict[str, str]] = {
     "DeviceSynchronize": "device_sync",
