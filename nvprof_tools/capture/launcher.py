@@ -1,11 +1,10 @@
 """Starts the profiled program: the one process between the profiler and it.
 
-Run as ``python launcher.py STATE OUT ERR -- CMD …``. It loads nothing of ours. It opens the two pipes, starts the program
-with its output there, writes its process id, passes signals on, and writes how it ended: a profiler in between cannot
-change any of that. With ``NVPROF_TOOLS_PRELOAD`` set, that library is put before whatever the profiler preloads.
+Run as ``python launcher.py STATE OUT ERR -- CMD …``. It loads nothing of ours. It opens the two pipes, starts the
+program with its output there, writes its process id, passes signals on, and writes how it ended: a profiler in between
+cannot change any of that. With ``NVPROF_TOOLS_PRELOAD`` set, that library is put before whatever the profiler preloads.
 
-It writes its two notes itself, by rename: it is a process of its own that must start in milliseconds, so that nothing but
-the standard library's smallest parts is loaded here.
+It writes its two notes itself, by rename: it must start in milliseconds, so only the smallest modules are loaded here.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -50,21 +50,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _send(process: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, number)
-    except ProcessLookupError:
-        pass
 
 
 def _note(path: str, text: str) -> None:
     """Whole or not at all: a reader never sees half a number. No room for it is no reason to disturb the program."""
-    try:
+    with suppress(OSError):
         descriptor = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.write(descriptor, text.encode())
         os.close(descriptor)
-        os.replace(path + ".tmp", path)
-    except OSError:
-        pass
+        os.rename(path + ".tmp", path)  # noqa: PTH104 - pathlib takes as long to load as all the rest
 
 
 if __name__ == "__main__":

@@ -112,7 +112,12 @@ _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
 _FULL = re.compile(r"no space left on device|disk (?:is )?full|not enough (?:disk )?space", re.IGNORECASE)
 _IMPORTER = re.compile(r"importer|\.qdstrm", re.IGNORECASE)
 _NEWER = re.compile(r"newer version|unsupported (?:report|file) version|version mismatch", re.IGNORECASE)
-_PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0", "liblzma.so.5": "liblzma5"}
+_PACKAGES = {
+    "libdw.so.1": "libdw1",
+    "libelf.so.1": "libelf1",
+    "libbz2.so.1.0": "libbz2-1.0",
+    "liblzma.so.5": "liblzma5",
+}
 
 
 def refused_metrics(said: str) -> bool:
@@ -125,20 +130,22 @@ def explain(said: str, code: int, folder: Path) -> ToolError:
     stream = next(iter(sorted(folder.glob("*.qdstrm"))), None)
     kept = f"the program's output is in {folder.name}/app.log; nvprof-tools log reads it"
     if _FULL.search(said):
-        return ToolError("capture-disk-full", "nsys found no room left for its report", "free some space, or capture less")
+        return ToolError(
+            "capture-disk-full", "nsys found no room left for its report", "free some space, or capture less"
+        )
     missing = _LIBRARY.search(said)
     if stream is not None or missing is not None or _IMPORTER.search(said):
         if missing is not None:
             name = missing[1]
-            fix = f"install {_PACKAGES.get(name, f'what holds {name}')} (nvprof-tools doctor lists what its importer lacks)"
+            fix = f"install {_PACKAGES.get(name, f'what holds {name}')}; see nvprof-tools doctor"
             return ToolError("nsys-import-failed", f"nsys captured the run but its importer lacks {name}", fix)
         where = f"open {stream.name} with an nsys of the same version elsewhere" if stream else kept
         why = "its importer is of another version" if _NEWER.search(said) else "could not turn it into a report"
         return ToolError("nsys-import-failed", f"nsys captured the run and {why}", f"{where}; see profiler.log")
-    return ToolError("nsys-failed", f"nsys gave no report (exit code {code}): {_line(said)}", kept)
+    return ToolError("nsys-failed", f"nsys gave no report (exit code {code}): {telling(said)}", kept)
 
 
-def _line(said: str) -> str:
+def telling(said: str) -> str:
     """The most telling line of an output."""
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
     for line in lines:
@@ -155,7 +162,9 @@ def export_command(nsys: Tool, report: Path, out: Path) -> Sequence[str]:
 def explain_export(said: str, code: int) -> ToolError:
     """Why a report could not be exported."""
     if _FULL.search(said):
-        return ToolError("capture-disk-full", "nsys found no room left for its export", "free some space and export again")
+        return ToolError(
+            "capture-disk-full", "nsys found no room left for its export", "free some space and export again"
+        )
     missing = _LIBRARY.search(said)
     if missing is not None:
         name = missing[1]
@@ -164,7 +173,7 @@ def explain_export(said: str, code: int) -> ToolError:
             f"nsys cannot export its report here: it lacks {name}",
             f"install {_PACKAGES.get(name, f'what holds {name}')}, or export the report elsewhere",
         )
-    why = "another version of nsys wrote it" if _NEWER.search(said) else _line(said)
+    why = "another version of nsys wrote it" if _NEWER.search(said) else telling(said)
     return ToolError(
         "nsys-export-failed",
         f"nsys could not export the report (exit code {code}): {why}",

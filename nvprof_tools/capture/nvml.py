@@ -42,9 +42,7 @@ class Sampler:
         try:
             self._nvml.nvmlInit()
             self.driver = _text(self._nvml.nvmlSystemGetDriverVersion())
-            self._handles = [
-                self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())
-            ]
+            self._handles = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
             self.devices = [_text(self._nvml.nvmlDeviceGetName(handle)) for handle in self._handles]
         except self._nvml.NVMLError as error:
             self.missing = f"the driver's management library does not answer: {error}"

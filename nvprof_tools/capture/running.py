@@ -1,5 +1,5 @@
-"""One run of the program, under a profiler or plain: output kept, signals passed on, and how it ended told apart from how
-the profiler ended."""
+"""One run of the program, under a profiler or plain: output kept, signals passed on, its end told apart from the
+profiler's."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SAID_BYTES = 1 << 20
 class Outcome:
     """How a run ended.
 
-    ``exit_code``: the program's, negative for the signal that ended it; null: it was never started, or nobody saw its end.
-    ``wall_ns``: from its start to its end. ``profiler_code`` and ``said``: the profiler's own exit code and output; 0 and
-    empty without one. ``lost_bytes``: output that could not be kept, and why.
+    ``exit_code``: the program's, negative for the signal that ended it; null: it was never started, or its end was not
+    seen. ``wall_ns``: from its start to its end. ``profiler_code`` and ``said``: the profiler's own exit code and output;
+    0 and empty without one. ``lost_bytes``: output that could not be kept, and why.
     """
 
     started: bool

@@ -1,7 +1,7 @@
 """What the program prints, as it comes: to files of the run folder, and to whoever watches, byte for byte.
 
-Each stream goes untouched into a file of its own. A third file has both, line by line, for a log reader: two writers never
-share a line there. The program is never held up: what cannot be written is counted and dropped.
+Each stream goes untouched into a file of its own. A third file has both, line by line, for a log reader: two writers
+never share a line there. The program is never held up: what cannot be written is counted and dropped.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ COMMANDS: Final = (
     ("log", "nvprof_tools.cli.log:log_command", "Tell what a TIMELINE log alone says."),
     ("compare", "nvprof_tools.cli.compare:compare_command", "Two runs side by side, and whether it was noise."),
     ("golden", "nvprof_tools.cli.golden:golden_command", "Record, check and diff small golden traces."),
+    ("profile", "nvprof_tools.cli.profile:profile_command", "Run a program under nsys and report its time."),
+    ("doctor", "nvprof_tools.cli.doctor:doctor_command", "Tell what this machine can do, and what to do about it."),
     ("tables", "nvprof_tools.cli.tables:tables_command", "Show the schemas of the normalised tables."),
     ("pipelines", "nvprof_tools.cli.pipelines:pipelines_command", "Show the pipeline files."),
 )
