@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/nvprof-tools demo -o demo-report
 
 test: $(STAMP) lint types
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --golden fixtures/golden
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

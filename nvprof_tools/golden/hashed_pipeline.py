@@ -38,7 +38,9 @@ def hashed(pipeline: Pipeline, trace: Trace, text: str | None) -> bytes:
             stages.append(
                 {"stage": rule.stage, "kernels": fitting, **{k: v for k, v in extra.items() if v is not None}}
             )
-    data["stages"] = stages
+    # A rule that asks for an order with a stage of which there is no kernel never holds, and would name nothing.
+    known = {stage["stage"] for stage in stages if "before" not in stage and "after" not in stage}
+    data["stages"] = [s for s in stages if {s.get("before"), s.get("after")} <= {None, *known}]
     return tomli_w.dumps(data).encode()
 
 

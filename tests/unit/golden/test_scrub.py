@@ -12,8 +12,9 @@ from pyarrow import parquet
 from nvprof_tools.attribution.attribute import attribute
 from nvprof_tools.cli.golden_forms import forms
 from nvprof_tools.golden.check import check
+from nvprof_tools.golden.hashed_pipeline import hashed
 from nvprof_tools.golden.record import Request, record
-from nvprof_tools.golden.scrub import scrub
+from nvprof_tools.golden.scrub import kernel_digest, scrub
 from nvprof_tools.model.arrays import strings
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.tables import TABLES
@@ -111,3 +112,16 @@ def test_every_table_keeps_its_schema_and_is_clean_already_when_scrubbed_again()
     twice = scrub(once, attribute(once, None, (pipeline,)), pipeline)
     for name in TABLES:
         assert twice[name].equals(once[name]), name
+
+
+def test_a_pipeline_of_hidden_names_is_a_valid_one_whatever_kernels_there_are(tmp_path: Path) -> None:
+    trace = generated(1, steps=6)
+    for name in ("cuzk", "generic"):
+        (tmp_path / "pipeline.toml").write_bytes(hashed(load_pipeline(name), trace, None))
+        assert load_pipeline(str(tmp_path / "pipeline.toml")).stages == ()
+    named = replace(trace, tables={**trace.tables, "kernels": put(trace["kernels"], "name", "accumulate")})
+    (tmp_path / "pipeline.toml").write_bytes(hashed(load_pipeline("cuzk"), named, None))
+    (rule,) = load_pipeline(str(tmp_path / "pipeline.toml")).stages
+    assert rule.stage == "msm"
+    assert rule.matches(kernel_digest("accumulate", None), None, None)
+    assert not rule.matches("accumulate", None, None)
