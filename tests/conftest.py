@@ -14,7 +14,11 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
 def changed_fixtures() -> list[str]:
     """Files whose bytes are not those the manifest states."""
-    listed = tomllib.loads((FIXTURES / "MANIFEST.toml").read_text("utf-8"))["file"]
+    listed = [
+        entry
+        for manifest in sorted(FIXTURES.rglob("MANIFEST.toml"))
+        for entry in tomllib.loads(manifest.read_text("utf-8"))["file"]
+    ]
     return [
         entry["path"]
         for entry in listed

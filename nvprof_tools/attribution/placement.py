@@ -17,7 +17,8 @@ from nvprof_tools.model.trace import LogRun, Session
 from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near, stretched
 from nvprof_tools.timeline.columns import ints
-from nvprof_tools.timeline.intervals import Ints
+from nvprof_tools.timeline.intervals import Ints, covers, union
+from nvprof_tools.timeline.lanes import overlapping
 from nvprof_tools.timeline.marks import Marks
 
 NEVER = np.iinfo(np.int64).min
@@ -28,6 +29,9 @@ LEAST_MATCHED = 0.75
 not to belong together."""
 
 DRIFT_BOUND_PPM = 100.0
+
+LEAST_INSIDE = 0.9
+"""A thread is a worker's when this share of its calls lies in the worker's stays."""
 
 TIGHT_NS = 3 * MS
 """Sections of other work fit a foreign log only loosely: its brackets are longer than they are, by chance."""
@@ -48,6 +52,8 @@ class Placed:
     possible: int
     exact: Mapping[str, Ints] = field(default_factory=dict)
     drift_ppb: int = 0
+    starter: Ints | None = None
+    """The thread that wrote each partition's bracket start, where marks tell; −1: not told."""
 
     def time(self, column: str) -> Ints:
         """An event's time of every partition on the trace's clock: its mark's, else the middle of its millisecond, else
@@ -111,10 +117,11 @@ def _by_marks(
     if not found:
         return None
     run, exact = max(found, key=lambda pair: pair[1].matched)
-    # Marks that were made late, or a clock that drifts, leave no offset that all allow: the middle is off by half.
+    # Events have their marks' own times; the offset, which only lines without a mark need, is known as well as the
+    # stamps allow.
     low, high = min(exact.low, exact.high), max(exact.low, exact.high)
     offset = (low + high) // 2
-    clock = Clock("marks", offset, high - offset, None, low, high)
+    clock = Clock("marks", offset, exact.spread_ns, None, low, high)
     every = constraint_work(evidence, sections, owners, pipeline)
     mine = np.flatnonzero((sections.process == exact.process) & (every.last > every.first))
     row = np.full(len(sections), -1, np.int64)
@@ -124,7 +131,7 @@ def _by_marks(
     if fitted is not None:
         row[mine] = fitted.pair
     matched = int((row >= 0).sum())
-    return Placed(run, clock, exact.process, row, matched, matched, exact.times)
+    return Placed(run, clock, exact.process, row, matched, matched, exact.times, starter=exact.starter)
 
 
 def _believable(placed: Placed) -> bool:
@@ -228,7 +235,7 @@ def _last_call(evidence: Evidence, sections: Sections, owners: Owners) -> Ints:
     return np.minimum(last, sections.end)
 
 
-def from_log(placed: Placed, sections: Sections, capture: tuple[int, int]) -> tuple[Sections, Ints]:
+def from_log(placed: Placed, sections: Sections, evidence: Evidence, capture: tuple[int, int]) -> tuple[Sections, Ints]:
     """``(sections, rows)``: with no section ranges, one section a partition the capture saw: from pick-up to the
     bracket's end, moved outward where its own calls lie outside. ``rows`` are the partitions' rows."""
     times = {name: placed.time(f"{name}_ms") for name in ("picked", "gpu_start", "gpu_end")}
@@ -245,18 +252,52 @@ def from_log(placed: Placed, sections: Sections, capture: tuple[int, int]) -> tu
     rows = np.flatnonzero(seen)
     rows = rows[np.lexsort((rows, start[rows]))]
     caller = sections.caller_of(own)
+    caller = _callers(placed, evidence, caller, start, end)
+    of_thread = _process_of(evidence)
     return (
         Sections(
             np.maximum(start, capture[0])[rows],
             np.minimum(end, capture[1])[rows],
             caller[rows],
-            np.where(found, sections.process[own] if len(sections) else -1, placed.process)[rows],
+            np.where(caller >= 0, np.append(of_thread, -1)[caller], placed.process)[rows],
             np.full(len(rows), -1, np.int64),
             (~ended | (end > capture[1]))[rows],
             False,
         ),
         rows.astype(np.int64),
     )
+
+
+def _process_of(evidence: Evidence) -> Ints:
+    """The process of each thread that makes CUDA calls, by the thread's number; −1 for others."""
+    calls = evidence.calls
+    process = np.full(int(calls.thread.max(initial=-1)) + 1, -1, np.int64)
+    process[calls.thread] = calls.process
+    return process
+
+
+def _callers(placed: Placed, evidence: Evidence, known: Ints, start: Ints, end: Ints) -> Ints:
+    """The caller of each partition: the thread that wrote its bracket's start, if it makes CUDA calls in the section;
+    else the known one; else the thread whose calls lie in the brackets of the partition's worker and no others."""
+    calls = evidence.calls
+    if placed.starter is not None:
+        told = np.flatnonzero(placed.starter >= 0)
+        inside = np.zeros(len(start), bool)
+        rows, _ = overlapping(calls.thread, calls.start, calls.end, placed.starter[told], start[told], end[told])
+        inside[told[np.unique(rows)]] = True
+        known = np.where(inside, placed.starter, known)
+    worker = ints(placed.run.partitions, "worker")
+    for own in np.unique(worker[(known < 0) & (worker >= 0)]).tolist():
+        rows = np.flatnonzero((worker == own) & (start != NEVER))
+        stay = union(start[rows], end[rows])
+        threads, number = np.unique(calls.thread, return_inverse=True)
+        made = np.bincount(number, minlength=len(threads))
+        within = np.bincount(number, covers(stay, calls.start), minlength=len(threads))
+        within[(within < LEAST_INSIDE * made) | np.isin(threads, known)] = 0
+        if len(threads) and within.max() > 0:
+            blank = rows[known[rows] < 0]
+            known[blank] = threads[int(within.argmax())]
+    return known
 
 
 def lost_time(evidence: Evidence, sections: Sections, owners: Owners, lossy: bool) -> tuple[Ints, Ints, Ints]:

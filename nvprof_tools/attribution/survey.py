@@ -88,7 +88,7 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
         if placed is None:
             sections, row = sections.take(np.empty(0, np.intp)), np.empty(0, np.int64)
         else:
-            sections, row = placement.from_log(placed, sections, capture(trace))
+            sections, row = placement.from_log(placed, sections, evidence, capture(trace))
         owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     return Found(evidence, sections, owners, waits, inferred, held, placed, row, names)
 
