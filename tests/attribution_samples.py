@@ -832,6 +832,16 @@ def outside_capture() -> Attribution:
     return replace(a, partitions=(*a.partitions[:-1], gone, replace(a.partitions[-1], open=True)))
 
 
+def far(start: int) -> tuple[Attribution, Trace]:
+    """One kernel at the edge of what 64 bits hold."""
+    a = replace(
+        one_event(),
+        window=Window(start, start + 1, "trace"),
+        device_segments=device_table([(0, start, start + 1, "kernel", "other", None)]),
+    )
+    return a, make_trace({"kernels": [{"start_ns": start, "end_ns": start + 1, "name": "k"}]})
+
+
 AWKWARD: Mapping[str, Callable[[], tuple[Attribution, Trace | None]]] = {
     "rich": lambda: (rich(), rich_trace()),
     "no_trace": lambda: (rich(), None),
@@ -842,6 +852,8 @@ AWKWARD: Mapping[str, Callable[[], tuple[Attribution, Trace | None]]] = {
     "no_metrics": lambda: (no_metrics(), rich_trace()),
     "no_log": lambda: (no_log(), rich_trace()),
     "no_cuda": lambda: (no_cuda(), make_trace({"nvtx_ranges": [{"start_ns": 0, "end_ns": 10**9, "name": "step"}]})),
+    "far_future": lambda: far(2**63 - 3),
+    "far_past": lambda: far(-(2**62)),
     "outside_capture": lambda: (outside_capture(), rich_trace()),
     "hostile": lambda: (hostile(HOSTILE[1]), hostile_trace(HOSTILE[1])),
 }

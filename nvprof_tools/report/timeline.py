@@ -22,6 +22,8 @@ Ints = npt.NDArray[np.int64]
 ROWS_A_LANE = 4
 DEVICES = 16
 WORKERS = 16
+_FAR = 2**63 - 2
+"""Neither a time nor the difference of two may pass what 64 bits hold."""
 SECTION_COLOURS = ("#4d7fa8", "#8fb3d1")
 """By turns, so that neighbours can be told apart."""
 COPY_CLASS = {"HtoD": "upload", "DtoH": "download"}
@@ -131,7 +133,9 @@ def _range(a: Attribution, trace: Trace | None) -> tuple[int, int]:
         high = max(high, int(integers(a.activities, "end_ns").max()))
     if trace is not None and trace.session.end_ns is not None:
         high = max(min(high, trace.session.end_ns), a.window.end_ns)
-    return max(low, a.window.start_ns - 2 * wall), min(max(high, low + 1), a.window.end_ns + 2 * wall)
+    low = max(low, a.window.start_ns - 2 * wall, -_FAR)
+    high = min(max(high, low + 1), a.window.end_ns + 2 * wall, low + _FAR // 2, _FAR)
+    return low, max(high, low + 1)
 
 
 def _device(t: Timeline, a: Attribution, trace: Trace | None, device: int) -> None:
