@@ -15,7 +15,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import LogRun, Session
 from nvprof_tools.timeline import marks
-from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near, stretched
+from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, fit, fit_near, stretched
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints, covers, union
 from nvprof_tools.timeline.lanes import overlapping
@@ -27,8 +27,6 @@ NEVER = np.iinfo(np.int64).min
 LEAST_MATCHED = 0.75
 """Below this share of sections and brackets that lie in each other's time and are paired, a trace and a log are said
 not to belong together."""
-
-DRIFT_BOUND_PPM = 100.0
 
 LEAST_INSIDE = 0.9
 """A thread is a worker's when this share of its calls lies in the worker's stays."""
@@ -96,7 +94,7 @@ def place(
                 continue
             row = np.full(len(sections), -1, np.int64)
             row[mine] = found.pair
-            clock = _clock(found, anchor, drift_bounds(work, brackets, found.pair))
+            clock = _clock(found, anchor)
             possible = found.matched + _strays(work, brackets, found)
             best = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
     if best is not None and _believable(best):
@@ -176,18 +174,16 @@ def _by_anchor(runs: Sequence[LogRun], sections: Sections, session: Session, bes
     return None
 
 
-def _clock(found: Fit, anchor: int | None, drift: tuple[float, float] | None) -> Clock:
+def _clock(found: Fit, anchor: int | None) -> Clock:
     inside = anchor is not None and found.low <= anchor <= found.high
     low = max(found.low, -(2**60))
     offset = anchor if inside and anchor is not None else (low + found.high) // 2
-    rate = found.drift_ppb / 1000 if found.drift_ppb else None
-    if not found.drift_ppb and drift is not None and max(abs(drift[0]), abs(drift[1])) < DRIFT_BOUND_PPM:
-        rate = 0.0 if drift[0] <= 0.0 <= drift[1] else (drift[0] + drift[1]) / 2
     return Clock(
         "anchor" if inside else "constraints",
         offset,
-        max(found.high - offset, offset - low),
-        rate,
+        max(found.high - offset, offset - low, found.spread or 0),
+        # A run too short to show a drift has none that was measured.
+        None if found.spread is None else found.drift_ppb / 1000,
         low,
         found.high,
         anchor,

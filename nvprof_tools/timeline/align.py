@@ -36,6 +36,8 @@ _LEAST_STRETCH = 6
 _LARGEST_STRETCH = 256
 _SEEDS = 4
 _REFINEMENTS = 4
+_TRIED_STRETCHES = 6
+_MANY = 5_000
 _MOST_DRIFT = 5_000
 """One part in so many, 200 ppm: two clocks of one machine stay within it."""
 
@@ -101,6 +103,8 @@ class Fit:
     low: int
     high: int
     drift_ppb: int = 0
+    spread: int | None = None
+    """How far off any stamp can be, ns; null: as far as the bounds say."""
 
     @property
     def middle(self) -> int:
@@ -113,13 +117,20 @@ def fit_near(work: Work, brackets: Brackets, around: int, width: int) -> Fit | N
     i, j, low, high = _feasible(work, brackets, around, width)
     if len(i) == 0:
         return None
-    best = _most_allowed(i, low, high, around, width)
-    here = (low <= best) & (best <= high)
-    pair = _one_to_one(work, brackets, i[here], j[here])
-    rows = np.flatnonzero(pair >= 0)
-    lows = work.last[rows] - brackets.limits[pair[rows]]
-    highs = work.first[rows] - brackets.begins[pair[rows]]
-    return Fit(pair, len(rows), int(lows.max()), int(highs.min()), brackets.drift_ppb)
+    best, most = np.empty(0, np.int64), 0
+    stretches = _stretches(i, j, low, high, around, width)
+    for bound, offset in stretches[: _TRIED_STRETCHES if len(work) < _MANY else 1]:
+        if most >= bound:
+            break
+        here = (low <= offset) & (offset <= high)
+        pair = _one_to_one(work, brackets, i[here], j[here])
+        matched = int((pair >= 0).sum())
+        if matched > most:
+            best, most = pair, matched
+    rows = np.flatnonzero(best >= 0)
+    lows = work.last[rows] - brackets.limits[best[rows]]
+    highs = work.first[rows] - brackets.begins[best[rows]]
+    return Fit(best, most, int(lows.max()), int(highs.min()), brackets.drift_ppb)
 
 
 def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
@@ -130,6 +141,11 @@ def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
     """
     if len(work) == 0 or len(brackets) == 0:
         return None
+    best = _searched(work, brackets, anchor)
+    return None if best is None else settled(work, brackets, best)
+
+
+def _searched(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
     possible = min(len(work), len(brackets))
     best = None if anchor is None else fit_near(work, brackets, anchor, _NEAR_NS)
     if best is not None and best.matched == possible:
@@ -152,21 +168,114 @@ def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
 def _refined(work: Work, brackets: Brackets, best: Fit) -> Fit:
     """The same pairing with the drift that its own pairs show, as long as that pairs more."""
     for _ in range(_REFINEMENTS):
-        rows = np.flatnonzero((best.pair >= 0) & brackets.closed[best.pair])
-        at = brackets.start[best.pair[rows]]
-        if len(rows) < _LEAST_STRETCH or int(at.max() - at.min()) * MS < _LONG_NS:
+        corridor = _Corridor.of(work, brackets, best.pair)
+        if corridor is None:
             break
-        bounds = work.first[rows] + work.last[rows] - (brackets.start + brackets.end + 1)[best.pair[rows]] * MS
-        slope, begin = np.polyfit(at.astype(np.float64), (bounds - bounds[0]) / 2, 1)
-        drift_ppb = round(slope * 1000)
+        drift_ppb = corridor.middle_of_bounds()
         if abs(drift_ppb) > 10**9 // _MOST_DRIFT:
             break
-        offset = round(begin) + int(bounds[0]) // 2
-        found = fit_near(work, replace(brackets, drift_ppb=drift_ppb), offset, _CANDIDATE_NS)
+        turned = replace(brackets, drift_ppb=drift_ppb)
+        found = fit_near(work, turned, corridor.offset(drift_ppb), _CANDIDATE_NS)
         if found is None or found.matched <= best.matched:
             break
         best = found
     return best
+
+
+def settled(work: Work, brackets: Brackets, best: Fit) -> Fit:
+    """A long run's pairing with the drift in the middle of those that all its pairs allow, and the uncertainty over the
+    whole run: the farthest that any allowed offset and drift can put a stamp from the chosen ones."""
+    corridor = _Corridor.of(work, brackets, best.pair)
+    if corridor is None:
+        return best
+    allowed = corridor.drifts()
+    if allowed is None:
+        return best
+    lowest, highest = allowed
+    drift_ppb = 0 if lowest <= 0 <= highest and not best.drift_ppb else (lowest + highest) // 2
+    low, high = corridor.offsets(drift_ppb)
+    if low > high:
+        return best
+    return replace(best, low=low, high=high, drift_ppb=drift_ppb, spread=corridor.spread(drift_ppb, (low + high) // 2))
+
+
+@dataclass(frozen=True)
+class _Corridor:
+    """The straight lines (offset, drift) that keep every pair of a pairing inside its bracket.
+
+    ``high``/``low`` bound the offset at stamp ``start``/``end`` (ms) under no drift.
+    """
+
+    start: Ints
+    end: Ints
+    high: Ints
+    low: Ints
+
+    @staticmethod
+    def of(work: Work, brackets: Brackets, pair: Ints) -> _Corridor | None:
+        """Of the closed brackets of a run that is long enough to show a drift; else null."""
+        rows = np.flatnonzero((pair >= 0) & brackets.closed[pair])
+        if len(rows) < _LEAST_STRETCH:
+            return None
+        start, end = brackets.start[pair[rows]], brackets.end[pair[rows]] + 1
+        if int(start.max() - start.min()) * MS < _LONG_NS:
+            return None
+        return _Corridor(start, end, work.first[rows] - start * MS, work.last[rows] - end * MS + 1)
+
+    def offsets(self, drift_ppb: int) -> tuple[int, int]:
+        """The lowest and the highest offset that all pairs allow under a drift; crossed when there is none."""
+        return (
+            int((self.low - self.end * drift_ppb // 1000).max()),
+            int((self.high - self.start * drift_ppb // 1000).min()),
+        )
+
+    def room(self, drift_ppb: int) -> int:
+        """How far apart they are: concave in the drift."""
+        low, high = self.offsets(drift_ppb)
+        return high - low
+
+    def drifts(self) -> tuple[int, int] | None:
+        """The lowest and the highest drift that all pairs allow, ppb; null when none does."""
+        most = 10**9 // _MOST_DRIFT
+        low, high = -most, most
+        while high - low > 2:  # the room is concave: its top is where it stops to grow
+            third = (high - low) // 3
+            a, b = low + third, high - third
+            low, high = (a, high) if self.room(a) < self.room(b) else (low, b)
+        top = max(range(low, high + 1), key=self.room)
+        if self.room(top) < 0:
+            return None
+        return self._edge(top, -most), self._edge(top, most)
+
+    def _edge(self, inside: int, outside: int) -> int:
+        if self.room(outside) >= 0:
+            return outside
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            inside, outside = (middle, outside) if self.room(middle) >= 0 else (inside, middle)
+        return inside
+
+    def spread(self, drift_ppb: int, offset: int) -> int:
+        """How far any allowed line lies from the chosen one, at the first or the last stamp."""
+        allowed = self.drifts()
+        farthest = 0
+        for drift in np.linspace(*allowed, 33).astype(np.int64).tolist() if allowed else []:
+            low, high = self.offsets(drift)
+            for stamp in (int(self.start.min()), int(self.end.max())):
+                turn = stamp * (drift - drift_ppb) // 1000
+                if low <= high:
+                    farthest = max(farthest, abs(low + turn - offset), abs(high + turn - offset))
+        return farthest
+
+    def middle_of_bounds(self) -> int:
+        """The drift that the middles of the bounds show by least squares, ppb."""
+        middle = (self.high + self.low) / 2
+        return round(float(np.polyfit((self.start + self.end) / 2, middle - middle[0], 1)[0]) * 1000)
+
+    def offset(self, drift_ppb: int) -> int:
+        """The offset in the middle of the bounds on average, under a drift."""
+        turned = (self.high - self.start * drift_ppb // 1000 + self.low - self.end * drift_ppb // 1000) / 2
+        return round(float(np.median(turned)))
 
 
 def _better(known: Fit | None, found: Fit | None) -> Fit | None:
@@ -204,25 +313,11 @@ def _followed(work: Work, brackets: Brackets, anchor: int | None) -> list[tuple[
 
 
 def drift_bounds(work: Work, brackets: Brackets, pair: Ints) -> tuple[float, float] | None:
-    """Slope of trace over log time beyond 1, in ppm, that a pairing allows; null when it cannot bound it.
-
-    The offsets allowed near the beginning and near the end of the run bound how far they can drift apart.
-    """
-    rows = np.flatnonzero((pair >= 0) & (brackets.end[np.maximum(pair, 0)] >= 0))
-    if len(rows) < 6:
-        return None
-    at = work.first[rows]
-    order = np.argsort(at, kind="stable")
-    rows, at = rows[order], at[order]
-    third = len(rows) // 3
-    high = work.first[rows] - brackets.start[pair[rows]] * MS
-    low = work.last[rows] - (brackets.end[pair[rows]] + 1) * MS + 1
-    apart = int(at[-third:].mean() - at[:third].mean())
-    if apart <= 0:
-        return None
-    least = int(low[-third:].max()) - int(high[:third].min())
-    most = int(high[-third:].min()) - int(low[:third].max())
-    return least / apart * 1e6, most / apart * 1e6
+    """Slope of trace over log time beyond 1, in ppm, that all pairs allow; null when a run is too short to bound it, or
+    no one slope serves."""
+    corridor = _Corridor.of(work, brackets, pair)
+    allowed = None if corridor is None else corridor.drifts()
+    return None if allowed is None else (allowed[0] / 1000, allowed[1] / 1000)
 
 
 def _feasible(work: Work, brackets: Brackets, around: int, width: int) -> tuple[Index, Index, Ints, Ints]:
@@ -248,22 +343,33 @@ def _feasible(work: Work, brackets: Brackets, around: int, width: int) -> tuple[
     return i[keep], j[keep], low[keep], high[keep]
 
 
-def _most_allowed(unit: Index, low: Ints, high: Ints, around: int, width: int) -> int:
-    """The offset that the most distinct units allow; of equals, the one nearest ``around`` or its stretch's middle."""
-    values, lane = np.unique(unit, return_inverse=True)
-    wall = np.full(len(values), around - width, np.int64)
-    lanes = Lanes.of(wall, wall + 2 * width + 1)
-    # One unit's alternatives may overlap: their union counts it once.
-    _, begins, ends = lanes.lift(lanes.place(lane, low, high + 1))
-    grid, inverse = np.unique(np.concatenate([begins, ends]), return_inverse=True)
-    depth = np.zeros(len(grid), np.int64)
-    np.add.at(depth, inverse, np.repeat(np.array([1, -1], np.int64), [len(begins), len(ends)]))
-    depth = np.cumsum(depth)
-    top = np.flatnonzero(depth == depth.max())
-    left, right = grid[top], grid[top + 1] - 1
+def _stretches(unit: Index, bracket: Index, low: Ints, high: Ints, around: int, width: int) -> list[tuple[int, int]]:
+    """``(bound, offset)`` of the most promising stretches of offsets, best first.
+
+    Under one offset no more pairs can be made than distinct units are allowed, nor than distinct brackets allow some.
+    Of equal bounds the stretch nearest ``around`` comes first; its offset is ``around`` itself or its middle.
+    """
+    starts, ends, deltas = [], [], []
+    for which in (unit, bracket):
+        values, lane = np.unique(which, return_inverse=True)
+        wall = np.full(len(values), around - width, np.int64)
+        lanes = Lanes.of(wall, wall + 2 * width + 1)
+        # One unit's alternatives may overlap: their union counts it once.
+        _, begin, end = lanes.lift(lanes.place(lane, low, high + 1))
+        starts.append(begin)
+        ends.append(end)
+    grid = np.unique(np.concatenate([*starts, *ends]))
+    for begin, end in zip(starts, ends, strict=True):
+        step = np.zeros(len(grid), np.int64)
+        np.add.at(step, np.searchsorted(grid, begin), 1)
+        np.add.at(step, np.searchsorted(grid, end), -1)
+        deltas.append(np.cumsum(step))
+    bound = np.minimum(*deltas)[:-1]
+    left, right = grid[:-1], grid[1:] - 1
     distance = np.maximum(np.maximum(left - around, around - right), 0)
-    pick = int(np.argmin(distance))
-    return around if distance[pick] == 0 else (int(left[pick]) + int(right[pick])) // 2
+    order = np.lexsort((distance, -bound))[:_TRIED_STRETCHES]
+    offsets = np.where(distance == 0, around, (left + right) // 2)
+    return [(int(bound[k]), int(offsets[k])) for k in order.tolist() if bound[k] > 0]
 
 
 def _one_to_one(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
