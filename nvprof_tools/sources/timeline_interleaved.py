@@ -172,7 +172,9 @@ def _chain_cost(state: _Chain | None, row: _Row, used: list[int]) -> float:
 
 
 def _mismatch(error: int, tolerance: int) -> float:
-    return min(5.0, abs(error) / tolerance) if error < -2 or error > tolerance else 0.0
+    """A duration that does not fit the one stated; among those that fit, the closest is the likeliest."""
+    fits = -2 <= error <= tolerance
+    return 0.05 * abs(error) if fits else min(5.0, abs(error) / tolerance)
 
 
 def _grow(children: list[tuple[float, int, _Guess]], chain: int, row: _Row) -> list[_Guess]:

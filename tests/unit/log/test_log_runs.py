@@ -217,7 +217,8 @@ def test_any_two_engines_with_anchors(sample: tuple[list[list[str]], list[str], 
     expected = [Counter(events(read("\n".join(lines)).runs[0])) for lines in alone]
     found = [Counter(events(run)) for run in log.runs]
     assert sum(found, Counter()) == expected[0] + expected[1]
-    if apart >= 20:
+    unsure = any("could as well" in item.message for item in log.quality)
+    if apart >= 20 and not unsure:
         assert found == expected
 
 
