@@ -8,7 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from nvprof_tools.cli.budgets import require_budget
 from nvprof_tools.cli.main import run
+from nvprof_tools.errors import CheckFailed
+from tests.attribution_samples import rich
 from tests.fixture_files import fixture_log, fixture_trace
 
 pytest_plugins = ["pytester"]
@@ -183,3 +186,17 @@ def test_a_marker_names_goldens_and_an_own_fixture_of_that_name_stays(pytester: 
         """,
     )
     pytester.runpytest_inprocess("-p", "no:cacheprovider", "--strict-markers").assert_outcomes(passed=2)
+
+
+# --- budgets of any run ----------------------------------------------------------------------------------------------
+
+
+def test_a_budget_of_any_run_is_told_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "budget.toml").write_text('[budget]\nhost_register = "< 90 %"\nsm_active = "> 99 %"\n')
+    with pytest.raises(CheckFailed) as caught:
+        require_budget(rich(), tmp_path / "budget.toml")
+    assert caught.value.exit_code == 1
+    assert caught.value.message == "1 of 2 budget lines broken: sm_active"
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("budget of host_register kept: ")
+    assert second.startswith("budget of sm_active broken: ")
