@@ -23,14 +23,15 @@ def differences(got: Attribution, want: Answer) -> list[str]:
 
 def _sections(got: Attribution, want: Answer) -> Iterator[str]:
     seen = {p.section: (p.start_ns, p.end_ns) for p in got.partitions}
-    expected = [(s[0].start, s[-1].end) if s else None for s in want.of_section]
-    if sorted(seen.values()) != [e for e in expected if e]:
+    expected = [(s[0].start, s[-1].end) for s in want.of_section if s]
+    if sorted(seen.values()) != expected:
         yield f"sections: got {sorted(seen.values())}, want {expected}"
         return
-    for number, stretches in zip(_by_wall(got, want), want.of_section, strict=True):
+    for i, number in _numbers(got, want).items():
+        stretches = want.of_section[i]
         view = next(p for p in got.partitions if p.section == number)
         name = f"section {view.start_ns}..{view.end_ns}"
-        yield from _differ(f"{name} device", view.device, want.sections[want.of_section.index(stretches)].device)
+        yield from _differ(f"{name} device", view.device, want.sections[i].device)
         rows = [r for r in got.section_segments.to_pylist() if r["section"] == number]
         yield from _gapless(name, rows, view.start_ns, view.end_ns)
         yield from _differ(
@@ -48,15 +49,16 @@ def _sections(got: Attribution, want: Answer) -> Iterator[str]:
         yield from _differ(f"{name} blockers", dict(view.blockers or {}), dict(by_whom))
 
 
-def _by_wall(got: Attribution, want: Answer) -> list[int | None]:
-    """The tool's number of each of the oracle's sections: sections are told apart by their walls and their order."""
+def _numbers(got: Attribution, want: Answer) -> dict[int, int | None]:
+    """The tool's number of each of the oracle's sections in the window, which are told apart by their walls."""
+    shown = [i for i, stretches in enumerate(want.of_section) if stretches]
     numbers = sorted((p.start_ns, p.end_ns, p.section) for p in got.partitions)
-    return [n for *_, n in numbers]  # type: ignore[misc]
+    return {i: number for i, (*_, number) in zip(shown, numbers, strict=True)}
 
 
 def _devices(got: Attribution, want: Answer) -> Iterator[str]:
     low, high = got.window.start_ns, got.window.end_ns
-    numbers = dict(enumerate(_by_wall(got, want)))
+    numbers = _numbers(got, want) if len(got.partitions) == sum(map(bool, want.of_section)) else {}
     for view in got.devices:
         stretches = want.of_device[view.device]
         name = f"device {view.device}"
@@ -72,7 +74,7 @@ def _devices(got: Attribution, want: Answer) -> Iterator[str]:
         yield from _details(name, view.details, stretches, got.pipeline)
         yield from _bounded(f"{name} stages", view.stages, stretches, "kernel", STAGES[got.pipeline].get)
         for s in stretches:
-            if s.who is None:
+            if s.who not in numbers:
                 continue
             charged = {r["section"] for r in rows if r["start_ns"] < s.end and s.start < r["end_ns"]}
             yield from _differ(f"{name} in charge {s.start}..{s.end}", charged, {numbers[s.who]})

@@ -125,7 +125,10 @@ def answer(
     background: Background | None = None,
     stays: Sequence[tuple[int, int, int]] | None = None,
 ) -> Answer:
-    """The whole answer. ``stays``: (start, end, caller) of every section, where no ranges say it."""
+    """The whole answer. ``stays``: (start, end, caller) of every section, where no ranges say it.
+
+    A section keeps its whole stay whatever the window; one that lies outside it has no stretches.
+    """
     low, high = window
     sections = sections_of(world, rules, stays)
     if background is None:
@@ -139,7 +142,9 @@ def answer(
     return Answer(
         sections,
         tuple(
-            merged(section_stretch(world, s, a, b) for a, b in between(edges, max(s.start, low), min(s.end, high)))
+            merged(section_stretch(world, s, a, b) for a, b in between(edges, s.start, s.end))
+            if s.start < high and low < s.end
+            else ()
             for s in sections
         ),
         {

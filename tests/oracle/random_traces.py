@@ -24,6 +24,8 @@ COPIES = ("cudaMemcpyAsync", "cudaMemcpy", "cudaMemcpy2DAsync")
 OTHER_WAITS = ("pthread_cond_wait", "pthread_join")
 KERNELS = ("_GS_NTT", "coeff_wise_mult", "somebody_elses_kernel")
 COPY_KINDS = ("HtoD", "DtoH", "DtoD")
+PINNING_CALLS = frozenset({"cudaHostRegister", "cudaHostUnregister", "cudaFreeHost", "cudaHostAlloc", "cudaMallocHost"})
+NOT_INSIDE = PINNING_CALLS | {*FIRST, *LAST}
 NOTHING: Set[str] = frozenset()
 MEMORIES = ("pageable", "pinned")
 RULES = {
@@ -166,15 +168,15 @@ class Maker:
         return World(tuple(self.threads), devices, end, *(tuple(r) for r in rows))
 
 
-def case(seed: int) -> Case:
-    """A capture with sections, in a window that holds all of them. The same seed gives the same case."""
+def case(seed: int, processes: int | None = None) -> Case:
+    """A capture with sections, often in a window that holds all of them. The same seed gives the same case."""
     make = Maker(random.Random(seed))
     pipeline = make.one_of(("cuzk", "generic"))
     seen: Seen = make.one_of(("range", "lock", "nothing"))
     hold_range = make.chance(40)
     if seen == "nothing" and (pipeline == "generic" or hold_range):
         seen = "range"
-    processes = make.pick(1, 2)
+    processes = make.pick(1, 2) if processes is None else processes
     devices = make.pick(1, 2)
     workers = [
         Worker(make.thread(p), p, d)
@@ -189,7 +191,11 @@ def case(seed: int) -> Case:
     world = make.world(devices, None)
     low, high = min(world.times()), max(world.times())
     end = high + make.pick(0, 5)
-    return Case(make.world(devices, end), pipeline, (low, end))
+    world = make.world(devices, end)
+    if make.chance(70):
+        return Case(world, pipeline, (low, end))
+    since = make.pick(low, end - 1)
+    return Case(world, pipeline, (since, make.pick(since + 1, end)))
 
 
 def independent(workers: Sequence[Worker]) -> list[list[Worker]]:
@@ -200,8 +206,8 @@ def independent(workers: Sequence[Worker]) -> list[list[Worker]]:
     return [[w for w in workers if w.device == d] for d in sorted({w.device for w in workers})]
 
 
-def schedule(make: Maker, workers: Sequence[Worker], pipeline: str) -> list[Stay]:
-    """Sections of workers that share a mutex: one holder at a time, one section a worker at a time."""
+def schedule(make: Maker, workers: Sequence[Worker], pipeline: str, pause: int = 0) -> list[Stay]:
+    """Sections of workers that share a mutex: one holder at a time, one section a worker at a time, ``pause`` apart."""
     stays: list[Stay] = []
     free = dict.fromkeys(workers, 0)
     begun: set[int] = set()
@@ -220,7 +226,7 @@ def schedule(make: Maker, workers: Sequence[Worker], pipeline: str) -> list[Stay
         wait_from = make.pick(start, hold_from - 1)
         wait_to = hold_from if pipeline == "generic" else make.pick(wait_from + 1, hold_from)
         stays.append(Stay(worker, start, wait_from, wait_to, hold_from, hold_to, end))
-        free[worker], now = end, hold_to
+        free[worker], now = end + pause, hold_to
     return stays
 
 
@@ -264,6 +270,38 @@ def run_section(make: Maker, stay: Stay, pipeline: str, seen: Seen, hold_range: 
                 len(make.calls) - 1,
             )
         )
+
+
+def bare_case(seed: int) -> tuple[Case, list[tuple[int, int, int]]]:
+    """A capture with no ranges at all, and (first call, last call, caller) of every section: pages are pinned, the
+    mutex is taken, worked under and given back, pages are unpinned."""
+    make = Maker(random.Random(seed))
+    workers = [Worker(make.thread(0), 0, 0) for _ in range(make.pick(1, 2))]
+    stays = schedule(make, workers, "cuzk", pause=20)
+    spans = []
+    for stay in stays:
+        caller, since = stay.worker.thread, len(make.calls)
+        pinned = make.pick(stay.start, stay.wait_from)
+        make.calls.append(Call(stay.start, pinned, caller, "cudaHostRegister"))
+        make.calls.append(Call(pinned, stay.wait_from, caller, "cudaHostRegister"))
+        if make.chance(70):
+            make.os.append(Os(stay.wait_from, stay.wait_to, caller, LOCKS[0]))
+        low, high = stay.hold_from, stay.hold_to
+        cuts = sorted((make.pick(low + 1, high), make.pick(low + 1, high)))
+        make.calls.append(Call(low, cuts[0], caller, make.one_of(FIRST)))
+        make.calls.append(Call(cuts[1], high, caller, make.one_of(LAST)))
+        make.fill(caller, (cuts[0], cuts[1]), NOT_INSIDE, (*OTHER_WAITS, *LOCKS[1:]), ())
+        if high < stay.end:
+            make.calls.append(Call(make.pick(high, stay.end - 1), stay.end, caller, "cudaHostUnregister"))
+        thread = make.thread(0)
+        make.calls.append(Call(low, low + 1, thread, "cudaLaunchKernel"))
+        make.fill(thread, (low + 1, high), PINNING_CALLS, (*OTHER_WAITS, *LOCKS), ())
+        make.run_on_device(stay.worker, since)
+        mine = make.calls[since:]
+        spans.append((min(c.start for c in mine), max(c.end for c in mine), caller))
+    world = make.world(1, None)
+    end = max(world.times()) + 20
+    return Case(make.world(1, end), "cuzk", (0, end)), spans
 
 
 def wait_for_mutex(make: Maker, stay: Stay, seen: Seen, but: Set[str], waits: Sequence[str]) -> None:

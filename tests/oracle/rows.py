@@ -103,7 +103,7 @@ _MEMORY_OF_DEVICE = "device"
 _EMPTY = {name: spec.empty() for name, spec in TABLES.items()}
 
 
-def trace_of(world: World) -> Trace:
+def trace_of(world: World, utc_epoch_ns: int | None = None) -> Trace:
     """The capture as normalised tables, each sorted as its schema says."""
     order = sorted(range(len(world.calls)), key=lambda i: (*world.calls[i][:3], i))
     row_of = {old: new for new, old in enumerate(order)}
@@ -161,7 +161,7 @@ def trace_of(world: World) -> Trace:
     tables = {name: _table(name, rows.get(name, ())) for name in TABLES}
     measured = frozenset(rows) - {"graphs", "os_calls", "profiler_overhead", "nvtx_ranges"}
     measured |= {name for name in ("graphs", "profiler_overhead", "nvtx_ranges") if rows[name]}
-    return Trace(SOURCE, Session(None, world.end), tables, measured | {"os_calls"})
+    return Trace(SOURCE, Session(utc_epoch_ns, world.end), tables, measured | {"os_calls"})
 
 
 def _table_of(kind: str) -> str:
