@@ -40,7 +40,15 @@ CUDA_ARCH ?= native
 prover: build/prover
 
 build/prover: $(wildcard fixtures/prover/*.cu fixtures/prover/*.cuh fixtures/prover/*.hpp)
-	mkdir -p build && $(NVCC) -O2 -std=c++17 -arch=$(CUDA_ARCH) -o $@ fixtures/prover/prover.cu
+	mkdir -p build && $(NVCC) -O2 -std=c++17 -arch=$(CUDA_ARCH) -Invtx_markers/include -o $@ fixtures/prover/prover.cu
 
 prover-selftest:
 	mkdir -p build && $(CXX) -O2 -std=c++17 -o build/prover-selftest fixtures/prover/selftest.cpp && build/prover-selftest
+
+# Damaged inputs of every kind, seeded; a failing one is kept as a regression file. See docs/reliability.md.
+MINUTES ?= 20
+SEED ?= 1
+
+.PHONY: fuzz
+fuzz: $(STAMP)
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES) --seed $(SEED)
