@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nvprof_tools.errors import UsageError
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -30,3 +33,43 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+KEYS: Final = {
+    "seconds": "read_seconds",
+    "check-seconds": "check_seconds",
+    "file": "file_bytes",
+    "rows": "table_rows",
+    "tables": "tables",
+    "columns": "columns_per_table",
+    "string": "string_bytes",
+    "strings": "distinct_strings",
+    "log": "log_bytes",
+    "log-line": "log_line_bytes",
+}
+"""What ``--limits`` calls each cap. Every error that a cap raises has its slug begin with ``limit-``."""
+
+_UNITS: Final = {"KiB": 1024, "MiB": MIB, "GiB": GIB}
+
+
+def parse_limits(text: str) -> Limits:
+    """The defaults with what ``KEY=N,…`` changes; N may end in KiB, MiB or GiB where it counts bytes.
+
+    :raises UsageError: ``limits-malformed``.
+    """
+    changed: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        key, _, value = part.partition("=")
+        if key not in KEYS:
+            raise _malformed(f"there is no limit {key[:40]!r}")
+        name = KEYS[key]
+        unit = next((u for u in _UNITS if value.endswith(u) and name.endswith("_bytes")), "")
+        digits = value.removesuffix(unit)
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 15 and int(digits) > 0):
+            raise _malformed(f"limit {key} is no whole number over zero: {value[:40]!r}")
+        number = int(digits) * _UNITS.get(unit, 1)
+        changed[name] = float(number) if name.endswith("_seconds") else number
+    return replace(DEFAULT_LIMITS, **changed)  # type: ignore[arg-type]
+
+
+def _malformed(what: str) -> UsageError:
+    return UsageError("limits-malformed", what, "write KEY=N,… with the keys " + ", ".join(KEYS))

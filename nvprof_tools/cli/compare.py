@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from nvprof_tools.cli.options import IN_PATH, OUT_PATH, debug_option
+from nvprof_tools.cli.options import IN_PATH, OUT_PATH, debug_option, limits_option
 from nvprof_tools.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, EXIT_OK
 
 FORMATS: Final = ("table", "markdown", "csv", "json")
@@ -80,6 +80,7 @@ def percent(_: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option("--force", is_flag=True, help="Compare runs that are not the same set-up.")
 @click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="Default: by the suffix of -o, else table.")
 @click.option("-o", "--output", type=OUT_PATH, help="Write to this file instead of standard output.")
+@limits_option
 @debug_option
 def compare_command(runs: tuple[str, ...], form: str | None, output: Path | None, **options: Any) -> int:
     """Compare two runs, or several runs a side: traces, logs alone, or golden directories.

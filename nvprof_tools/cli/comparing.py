@@ -10,6 +10,7 @@ from typing import BinaryIO
 import click
 
 from nvprof_tools.errors import UsageError
+from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.comparison import Comparison
 
 CATEGORY_FACTOR = 2
@@ -32,6 +33,7 @@ def compare_paths(
     run_spread: float = 0.025,
     seed: int = 0,
     force: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Comparison:
     """Read both sides and compare them.
 
@@ -50,8 +52,8 @@ def compare_paths(
             "for several runs a side write: compare A1 A2 … --against B1 B2 …",
         )
     first, second = (expand(runs[:1]), expand(runs[1:])) if not against else (expand(runs), expand(against))
-    side_a = load_side("A", Request(first, tuple(log_a), pipeline, window_a, run_a))
-    side_b = load_side("B", Request(second, tuple(log_b), pipeline, window_b, run_b))
+    side_a = load_side("A", Request(first, tuple(log_a), pipeline, window_a, run_a), limits)
+    side_b = load_side("B", Request(second, tuple(log_b), pipeline, window_b, run_b), limits)
     settings = Settings(
         min_effect=min_effect, run_spread=run_spread, category_spread=CATEGORY_FACTOR * run_spread, seed=seed
     )

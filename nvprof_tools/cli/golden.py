@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nvprof_tools.cli.options import IN_PATH, OUT_PATH, debug_option, working
+from nvprof_tools.cli.options import IN_PATH, OUT_PATH, debug_option, limits_option, working
 from nvprof_tools.errors import EXIT_CHECK_FAILED, EXIT_OK
+
+if TYPE_CHECKING:
+    from nvprof_tools.limits import Limits
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
@@ -29,14 +32,15 @@ def golden_command() -> None:
 @click.option("--device", type=int, metavar="N", help="Only this GPU.")
 @click.option("--hash-kernels", is_flag=True, help="Write a digest in place of each kernel's name.")
 @click.option("--replace", "over", is_flag=True, help="Take the place of a directory that is there.")
+@limits_option
 @debug_option
-def record_command(folder: Path, over: bool, **request: Any) -> None:
+def record_command(folder: Path, over: bool, limits: Limits, **request: Any) -> None:
     """Record TRACE and its log as a golden directory: tables, log, expected attribution, digests."""
     from nvprof_tools.cli.golden_forms import forms
     from nvprof_tools.golden.record import Request, record
 
     with working(f"recording {request['trace'].name}"):
-        size = record(Request(**request), folder, forms(), over=over)
+        size = record(Request(**request), folder, forms(), limits=limits, over=over)
     click.echo(f"wrote {folder} ({size / 1000:,.0f} kB)", err=True)
 
 

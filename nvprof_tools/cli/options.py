@@ -13,6 +13,7 @@ import click
 from nvprof_tools.errors import CheckFailed
 
 if TYPE_CHECKING:
+    from nvprof_tools.limits import Limits
     from nvprof_tools.report.base import Report
     from nvprof_tools.report.registry import Format
 
@@ -32,6 +33,20 @@ debug_option = click.option(
 )
 
 
+def _limits(_: click.Context, __: click.Parameter, value: str | None) -> Limits:
+    from nvprof_tools.limits import parse_limits
+
+    return parse_limits(value or "")
+
+
+limits_option = click.option(
+    "--limits",
+    metavar="KEY=N,…",
+    callback=_limits,
+    help="Caps on what the input may cost, such as seconds=60,file=2GiB,rows=1000000; see SECURITY.md.",
+)
+
+
 def input_options(command: F) -> F:
     """The trace and all that says how to read it; the command gets them as one ``**request``."""
     decorators = (
@@ -46,6 +61,7 @@ def input_options(command: F) -> F:
         click.option("--job", metavar="ID", help="Only the sections of this job."),
         click.option("--device", type=int, metavar="N", help="Only this GPU."),
         click.option("--strict", is_flag=True, help="Exit code 1 when data was lost."),
+        limits_option,
         debug_option,
     )
     for decorator in reversed(decorators):
@@ -80,6 +96,7 @@ def attribute(
     run: int | None = None,
     job: str | None = None,
     device: int | None = None,
+    limits: Limits | None = None,
 ) -> Report:
     """Import, align, attribute: what every report starts from. Imports the engine only now."""
     from nvprof_tools.attribution.run import attribute_files
@@ -96,7 +113,7 @@ def attribute(
             run=run,
             job=job,
             device=device,
-            limits=DEFAULT_LIMITS,
+            limits=limits or DEFAULT_LIMITS,
         )
     return Report(found, read)
 

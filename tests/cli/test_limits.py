@@ -1,0 +1,84 @@
+"""``--limits``: what it takes, and that the error names the limit that was hit, on every command that reads."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from fixture_files import fixture_log, fixture_trace
+
+from nvprof_tools.cli.main import run
+from nvprof_tools.errors import UsageError
+from nvprof_tools.limits import DEFAULT_LIMITS, KEYS, Limits, parse_limits
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_keys_are_fields_and_the_manual_lists_them() -> None:
+    names = {field.name for field in fields(Limits)}
+    page = (ROOT / "SECURITY.md").read_text("utf-8")
+    for key, name in KEYS.items():
+        assert name in names
+        assert f"`{key}`" in page
+        assert getattr(parse_limits(f"{key}=7"), name) == 7
+    assert parse_limits("") == DEFAULT_LIMITS
+    assert parse_limits("file=2GiB, log=3KiB,rows=5") == Limits(file_bytes=2 << 30, log_bytes=3072, table_rows=5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bogus=1",
+        "rows",
+        "rows=",
+        "rows=-1",
+        "rows=0",
+        "rows=1.5",
+        "rows=1GiB",
+        "file=1TB",
+        "rows=٣",
+        "=",
+        "file=" + "9" * 40,
+    ],
+)
+def test_nonsense_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_limits(text)
+    assert caught.value.slug == "limits-malformed"
+    assert "check-seconds" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "limits", "slug"),
+    [
+        ("attribute", "file=1KiB", "limit-file"),
+        ("attribute", "rows=3", "limit-rows"),
+        ("attribute", "tables=2", "limit-tables"),
+        ("attribute", "strings=2", "limit-strings"),
+        ("report", "file=1KiB", "limit-file"),
+        ("import", "rows=3", "limit-rows"),
+        ("record", "rows=3", "limit-rows"),
+        ("compare", "rows=3", "limit-rows"),
+        ("log", "log=1KiB", "limit-log-bytes"),
+        ("log", "bytes=1", "limits-malformed"),
+    ],
+)
+def test_the_error_names_the_limit(
+    command: str, limits: str, slug: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(fixture_trace("public/pipit_saxpy_mpi_cuda"))
+    out = str(tmp_path / "out")
+    arguments = {
+        "attribute": ["attribute", trace],
+        "report": ["report", trace, "-o", f"{out}.html"],
+        "import": ["import", trace, "-o", out],
+        "record": ["golden", "record", trace, "-o", out],
+        "compare": ["compare", trace, trace],
+        "log": ["log", str(fixture_log("p9_gw2"))],
+    }[command]
+    assert run([*arguments, "--limits", limits]) == (2 if slug == "limits-malformed" else 3)
+    out_text, err = capfd.readouterr()
+    assert out_text == ""
+    assert err.startswith(f"error[{slug}]: ")
+    assert list(tmp_path.iterdir()) == []
