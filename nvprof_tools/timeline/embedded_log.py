@@ -14,7 +14,9 @@ from nvprof_tools.timeline.words import Words
 
 _EVENT = re.compile(r"TIMELINE,|CUZK_TIMING: |CUZK_NTT_H: ")
 _WHOLE = re.compile(r"^(?:\x1b\[[0-9;]*m)*(?:TIMELINE,\d+,[A-Z_0-9]+,|CUZK_TIMING: |CUZK_NTT_H: )")
-_ANCHOR = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*.*starting cuzk engine")
+_ANCHOR = re.compile(r"^(?:\x1b\[[0-9;]*m|\s)*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*.{0,200}?starting (?:cuzk )?engine")
+
+_ANCHOR_TEXT = re.compile(r"starting (?:cuzk )?engine")
 
 
 def embedded_log(raw: RawTables, words: Words) -> str | None:
@@ -31,12 +33,14 @@ def log_lines(streams: Iterable[str]) -> str | None:
     anchors: list[str] = []
     events: list[str] = []
     for text in streams:
-        if not ("TIMELINE," in text or "CUZK_" in text or "starting cuzk engine" in text):
+        if not ("TIMELINE," in text or "CUZK_" in text or _ANCHOR_TEXT.search(text)):
             continue
         torn = False
         for line in text.splitlines():
-            if _ANCHOR.match(line):
-                anchors.append(line)
+            anchor = _ANCHOR.match(line)
+            if anchor is not None:
+                # What follows the anchor's own words is the program's business.
+                anchors.append(anchor[0])
             elif _EVENT.search(line):
                 events.append(line)
                 torn = _WHOLE.match(line) is None or "TIMELINE," in line[9:]
