@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import click
 
+from nvprof_tools.cli.options import working
 from nvprof_tools.errors import UsageError
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.comparison import Comparison
@@ -52,8 +53,10 @@ def compare_paths(
             "for several runs a side write: compare A1 A2 … --against B1 B2 …",
         )
     first, second = (expand(runs[:1]), expand(runs[1:])) if not against else (expand(runs), expand(against))
-    side_a = load_side("A", Request(first, tuple(log_a), pipeline, window_a, run_a), limits)
-    side_b = load_side("B", Request(second, tuple(log_b), pipeline, window_b, run_b), limits)
+    with working("reading side A"):
+        side_a = load_side("A", Request(first, tuple(log_a), pipeline, window_a, run_a), limits)
+    with working("reading side B"):
+        side_b = load_side("B", Request(second, tuple(log_b), pipeline, window_b, run_b), limits)
     settings = Settings(
         min_effect=min_effect, run_spread=run_spread, category_spread=CATEGORY_FACTOR * run_spread, seed=seed
     )

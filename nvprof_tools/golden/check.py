@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nvprof_tools.errors import CheckFailed, SourceError, ToolError
+from nvprof_tools.errors import InvariantError, SourceError, ToolError
 from nvprof_tools.golden import budget, diff, manifest, segments
 from nvprof_tools.golden.budget import BudgetLine
 from nvprof_tools.golden.diff import Diff
@@ -43,13 +43,15 @@ class Checked:
 
 
 def check(folder: Path, forms: Forms, limits: Limits = DEFAULT_LIMITS) -> Checked:
-    """Check one golden; a damaged or changed one is a failure, not an error of its own."""
+    """Check one golden; whatever keeps it from being checked is its failure, and no other golden's."""
     try:
         known = manifest.read(folder)
         manifest.verify(folder, known)
         found, trace = attributed(folder, known, limits)
         return Checked(folder, against(folder, known, found, trace, forms), _budget(folder, found))
-    except (CheckFailed, SourceError) as error:
+    except InvariantError:
+        raise
+    except ToolError as error:
         return Checked(folder, None, error=error)
 
 

@@ -218,7 +218,7 @@ def _verdict(headline: Change, rest: Sequence[Change]) -> tuple[Verdict, float |
     told = "none" if headline.detectable_fraction is None else f"{headline.detectable_fraction:.1%}"
     moved = [c for c in rest if c.level == "categories" and c.verdict in {"faster", "slower"}]
     section = next((c for c in rest if c.measure == "section"), None)
-    if moved and section is not None and section.a_ns > 0:
+    if moved and section is not None and section.a_ns > 0 and headline.reference_ns > 0:
         net = sum(c.change_ns for c in moved)
         room = headline.low_ns / headline.reference_ns <= net / section.a_ns <= headline.high_ns / headline.reference_ns
         most = max(abs(c.change_ns) for c in moved)

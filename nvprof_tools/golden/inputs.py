@@ -126,6 +126,10 @@ def _load(label: str, path: Path, log: Path | None, request: Request, limits: Li
         found, trace = recompute(path, limits)
         return Loaded(label, "golden", found.pipeline, found, trace, None, found.quality)
     if path.is_file() and is_log(path):
+        if request.window is not None:
+            raise UsageError(
+                "window-without-trace", f"{label} is a log: a window is on a trace's clock", "leave the window out"
+            )
         pipeline = builtin_pipelines()[0] if request.pipeline is None else load_pipeline(request.pipeline)
         read = read_log(path, pipeline, limits)
         known = None if request.pipeline is None else pipeline.name

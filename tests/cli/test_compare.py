@@ -132,6 +132,7 @@ def test_markdown_tables_have_one_width(capsys: pytest.CaptureFixture[str]) -> N
         ([*paths("pinned_1"), "nowhere.log"], 3, "file-missing"),
         ([*paths("pinned_1", "pinned_2"), "--run-b", "7"], 2, "unknown-run"),
         ([*paths("pinned_1"), str(ROOT / "README.md")], 3, "not-a-trace"),
+        ([*paths("pinned_1", "pinned_2"), "--window-a", "0:5"], 2, "window-without-trace"),
     ],
 )
 def test_wrong_requests_are_two_lines(
@@ -153,3 +154,13 @@ def test_other_set_ups_are_refused_with_the_reason(capsys: pytest.CaptureFixture
     )
     assert run(["compare", *pair, "--force"]) in {0, 5}
     assert "NOT COMPARABLE" in capsys.readouterr().out
+
+
+def test_a_log_whose_stamps_are_all_the_same_is_inconclusive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"TIMELINE,5,{event},j,worker=0,partition={p}" for p in range(4) for event in ("GPU_START", "GPU_END")]
+    (tmp_path / "x.log").write_text("\n".join(lines) + "\n")
+    for form in ("table", "markdown", "csv", "json"):
+        assert run(["compare", str(tmp_path / "x.log"), str(tmp_path / "x.log"), "-f", form]) == 5
+    assert "inconclusive" in capsys.readouterr().out

@@ -55,6 +55,15 @@ def test_a_broken_budget_fails_the_check(copied: Path, capsys: pytest.CaptureFix
     assert "budget of kernel broken: " in capsys.readouterr().out
 
 
+def test_a_budget_nobody_can_read_fails_its_golden_only(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(copied, copied.parent / "other")
+    (copied / "budget.toml").write_text('[budget]\nkernel = "little"\n')
+    assert run(["golden", "check", str(copied.parent)]) == 1
+    out = capsys.readouterr().out
+    assert "budget-invalid: " in out
+    assert f"ok     {copied.parent / 'other'}" in out
+
+
 def test_what_a_ci_reads(copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(copied)
     assert run(["golden", "check", str(copied), "--junit", str(tmp_path / "out.xml"), "--github"]) == 1
