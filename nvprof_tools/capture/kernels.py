@@ -46,8 +46,8 @@ def dearest(trace: Trace, count: int) -> list[str]:
 
 
 def options(wish: Wish, kernels: Sequence[str], ncu: Tool, out: str) -> list[str]:
-    """The options of ncu for a few launches of each kernel. Where ncu cannot count by launch shape, one count goes over all
-    of them."""
+    """The options of ncu for a few launches of each kernel. Where ncu cannot count by launch shape, one count goes over
+    all of them."""
     known = ask([str(ncu.path), "--help"]) or ""
     chosen = [
         "--target-processes=all",

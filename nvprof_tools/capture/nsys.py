@@ -148,9 +148,10 @@ def explain(said: str, code: int, folder: Path) -> ToolError:
 def telling(said: str) -> str:
     """The most telling line of an output."""
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
-    for line in lines:
-        if re.search(r"error|fail|illegal|unrecogni[sz]ed|cannot|unable|denied", line, re.IGNORECASE):
-            return line[:200]
+    for telling_words in (r"NVGPUCTRPERM|privilege", r"error|fail|illegal|unrecogni[sz]ed|cannot|unable|denied"):
+        for line in lines:
+            if re.search(telling_words, line, re.IGNORECASE):
+                return line[:200]
     return lines[-1][:200] if lines else "it said nothing"
 
 

@@ -187,7 +187,7 @@ def _main(
         done.failure = nsys.explain_export(said, exported.returncode)
         return
     done.trace = out
-    if request.repeats:
+    if request.repeats and outcome.exit_code == 0:
         done.runs.append(observer.measure(folder, request.pipeline, outcome.wall_ns, True))
 
 

@@ -27,8 +27,8 @@ class Outcome:
     """How a run ended.
 
     ``exit_code``: the program's, negative for the signal that ended it; null: it was never started, or its end was not
-    seen. ``wall_ns``: from its start to its end. ``profiler_code`` and ``said``: the profiler's own exit code and output;
-    0 and empty without one. ``lost_bytes``: output that could not be kept, and why.
+    seen. ``wall_ns``: from its start to its end. ``profiler_code`` and ``said``: the profiler's own exit code and
+    output; 0 and empty without one. ``lost_bytes``: output that could not be kept, and why.
     """
 
     started: bool

@@ -45,8 +45,8 @@ def truth(name: str) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_is_what_the_program_measured(name: str) -> None:
-    """Within 1 % or 0.1 ms a partition. What nsys admits to having cost lies inside some step of the program; here it has
-    a category of its own, so up to that much of a step may be missing."""
+    """Within 1 % or 0.1 ms a partition. What nsys admits to having cost lies inside a step of the program; here it is a
+    category of its own, so up to that much of a step may be missing."""
     measured, found = truth(name), answer(name)
     keys = {key for key, step in measured if step == "gpu_prove"}
     assert {f"{p.job}/{p.partition}" for p in found.partitions} == keys
