@@ -11,29 +11,38 @@ import pytest
 from nvprof_tools.cli.budgets import require_budget
 from nvprof_tools.cli.main import run
 from nvprof_tools.errors import CheckFailed
+from nvprof_tools.sources.arrow_dir import write_tables
 from tests.attribution_samples import rich
-from tests.fixture_files import fixture_log, fixture_trace
+from tests.golden.generated import generated
 
 pytest_plugins = ["pytester"]
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("goldens") / "nonvtx"
-    args = [str(fixture_trace("p9_nonvtx")), "--log", str(fixture_log("p9_nonvtx")), "-o", str(folder)]
-    assert run(["golden", "record", *args]) == 0
+def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two small traces as import directories."""
+    place = tmp_path_factory.mktemp("traces")
+    for seed in (1, 2):
+        write_tables(generated(seed, steps=8), place / f"seed{seed}")
+    return place / "seed1", place / "seed2"
+
+
+@pytest.fixture(scope="module")
+def recorded(traces: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("goldens") / "small"
+    assert run(["golden", "record", str(traces[0]), "-o", str(folder)]) == 0
     return folder
 
 
 @pytest.fixture
 def copied(recorded: Path, tmp_path: Path) -> Path:
-    shutil.copytree(recorded, tmp_path / "goldens" / "nonvtx")
-    return tmp_path / "goldens" / "nonvtx"
+    shutil.copytree(recorded, tmp_path / "goldens" / "small")
+    return tmp_path / "goldens" / "small"
 
 
 def spoil(folder: Path) -> None:
     path = folder / "expected.json"
-    path.write_bytes(path.read_bytes().replace(b'"pipeline": "cuzk"', b'"pipeline": "cusk"'))
+    path.write_bytes(path.read_bytes().replace(b'"pipeline": "generic"', b'"pipeline": "genetic"'))
 
 
 def test_check_says_ok_and_fails_with_the_reason(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,9 +76,7 @@ def test_a_budget_nobody_can_read_fails_its_golden_only(copied: Path, capsys: py
 def test_what_a_ci_reads(copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(copied)
     assert run(["golden", "check", str(copied), "--junit", str(tmp_path / "out.xml"), "--github"]) == 1
-    assert (
-        f"::error file={copied.as_posix()}/expected.md,title=golden nonvtx::golden-changed" in capsys.readouterr().out
-    )
+    assert f"::error file={copied.as_posix()}/expected.md,title=golden small::golden-changed" in capsys.readouterr().out
     assert ET.parse(tmp_path / "out.xml").getroot().get("errors") == "1"
 
 
@@ -80,21 +87,22 @@ def test_update_never_blesses_a_spoilt_file(copied: Path) -> None:
     assert (copied / "expected.json").read_bytes() == before
 
 
-def test_diff_of_its_own_trace_and_of_another(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = [str(fixture_trace("p9_nonvtx")), "--log", str(fixture_log("p9_nonvtx"))]
-    assert run(["golden", "diff", str(copied), *own]) == 0
+def test_diff_of_its_own_trace_and_of_another(
+    copied: Path, traces: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["golden", "diff", str(copied), str(traces[0])]) == 0
     assert capsys.readouterr().out == ""
-    other = [str(fixture_trace("p9_gw2")), "--log", str(fixture_log("p9_gw2"))]
-    assert run(["golden", "diff", str(copied), *other]) == 1
+    assert run(["golden", "diff", str(copied), str(traces[1])]) == 1
     out = capsys.readouterr().out
-    assert "ladder 0.device_busy: busy_ns 358." in out
+    assert "ladder 0.device_busy: busy_ns " in out
     assert "first differing device segment: expected " in out
 
 
-def test_goldens_are_compared_like_traces(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", str(copied), str(copied)]) in {0, 5}
+def test_goldens_are_compared_like_traces(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(Path(__file__).resolve().parents[2] / "fixtures" / "golden" / "p9_nonvtx")
+    assert run(["compare", folder, folder]) in {0, 5}
     out = capsys.readouterr().out
-    assert "A nonvtx: golden, cuzk, 2 proofs of 4 partitions" in out
+    assert "A p9_nonvtx: golden, cuzk, 2 proofs of 4 partitions" in out
     assert "B is" not in out
 
 
@@ -115,16 +123,10 @@ def test_wrong_requests_are_two_lines(
     assert len(err.splitlines()) == 2
 
 
-def test_an_existing_directory_is_not_overwritten_unasked(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = [
-        "golden",
-        "record",
-        str(fixture_trace("p9_nonvtx")),
-        "--log",
-        str(fixture_log("p9_nonvtx")),
-        "-o",
-        str(copied),
-    ]
+def test_an_existing_directory_is_not_overwritten_unasked(
+    copied: Path, traces: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["golden", "record", str(traces[0]), "-o", str(copied)]
     assert run(args) != 0
     assert "error[output-exists]" in capsys.readouterr().err
     assert run([*args, "--replace"]) == 0
@@ -140,11 +142,11 @@ def test_goldens_are_collected_as_tests(pytester: pytest.Pytester, copied: Path)
     spoil(copied)
     result = pytester.runpytest_inprocess("--golden", str(copied.parent), "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*golden */nonvtx deviates:", "golden-changed: *expected.json*"])
+    result.stdout.fnmatch_lines(["*golden */small deviates:", "golden-changed: *expected.json*"])
 
 
 def test_without_the_option_nothing_is_collected(pytester: pytest.Pytester, copied: Path) -> None:
-    shutil.copytree(copied, pytester.path / "nonvtx")
+    shutil.copytree(copied, pytester.path / "small")
     pytester.makepyfile("def test_nothing(): pass")
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
@@ -157,8 +159,8 @@ def test_the_fixture_serves_peoples_own_assertions(pytester: pytest.Pytester, co
         def test_holds(golden):
             golden.assert_share("host_register", below=0.5)
             golden.assert_share("kernel", above=0.1, of="devices")
-            golden.assert_rung("device_busy", above=0.5, below=0.7)
-            golden.assert_budget("queue", "< 10 s")
+            golden.assert_rung("kernel_busy", above=0.5)
+            golden.assert_budget("unattributed", "< 5 %")
 
         def test_fails(golden):
             golden.assert_share("kernel", below=0.01)
@@ -170,11 +172,11 @@ def test_the_fixture_serves_peoples_own_assertions(pytester: pytest.Pytester, co
     )
     result = pytester.runpytest_inprocess("--golden", str(copied), "-p", "no:cacheprovider")
     result.assert_outcomes(passed=3, failed=1)  # with the golden's own check
-    result.stdout.fnmatch_lines(["*AssertionError: nonvtx: share of kernel in the sections is *, not below 1.00%"])
+    result.stdout.fnmatch_lines(["*AssertionError: small: share of kernel in the sections is *, not below 1.00%"])
 
 
 def test_a_marker_names_goldens_and_an_own_fixture_of_that_name_stays(pytester: pytest.Pytester, copied: Path) -> None:
-    shutil.copytree(copied, pytester.path / "traces" / "nonvtx")
+    shutil.copytree(copied, pytester.path / "traces" / "small")
     pytester.makepyfile(
         test_marked="""
         import pytest
