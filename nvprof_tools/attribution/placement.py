@@ -98,8 +98,9 @@ def place(
             possible = found.matched + _strays(work, brackets, found)
             best = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
     if best is not None and _believable(best):
-        return best
-    return _by_anchor(runs, sections, session, best)
+        return _with_leftovers(best, sections, pipeline) if sections.by_range else best
+    anchored = _by_anchor(runs, len(sections) if bool((every.last > every.first).any()) else 0, session, best)
+    return anchored if anchored is None or not sections.by_range else _with_leftovers(anchored, sections, pipeline)
 
 
 def _by_marks(
@@ -129,7 +130,8 @@ def _by_marks(
     if fitted is not None:
         row[mine] = fitted.pair
     matched = int((row >= 0).sum())
-    return Placed(run, clock, exact.process, row, matched, matched, exact.times, starter=exact.starter)
+    placed = Placed(run, clock, exact.process, row, matched, matched, exact.times, starter=exact.starter)
+    return _with_leftovers(placed, sections, pipeline) if sections.by_range else placed
 
 
 def _believable(placed: Placed) -> bool:
@@ -156,14 +158,30 @@ def _strays(work: Work, brackets: Brackets, found: Fit) -> int:
     return int(inside.sum()) + int(within.sum())
 
 
-def _by_anchor(runs: Sequence[LogRun], sections: Sections, session: Session, best: Placed | None) -> Placed | None:
+def _with_leftovers(placed: Placed, sections: Sections, pipeline: Pipeline) -> Placed:
+    """A section with nothing that must lie inside a bracket still belongs to the one free bracket it overlaps most."""
+    row = placed.row if len(placed.row) else np.full(len(sections), -1, np.int64)
+    start, end = (placed.time(column) for column in pipeline.bracket_columns)
+    free = np.flatnonzero((start != NEVER) & (end != NEVER) & ~np.isin(np.arange(len(start)), row))
+    mine = (sections.process == placed.process) if placed.process >= 0 else np.ones(len(sections), bool)
+    for section in np.flatnonzero(mine & (row < 0)).tolist():  # one step a section that nothing placed
+        shared = np.minimum(end[free], sections.end[section]) - np.maximum(start[free], sections.start[section])
+        if len(free) and int(shared.max()) > 0:
+            pick = int(shared.argmax())
+            row = row.copy()
+            row[section] = free[pick]
+            free = np.delete(free, pick)
+    return replace(placed, row=row)
+
+
+def _by_anchor(runs: Sequence[LogRun], sections: int, session: Session, best: Placed | None) -> Placed | None:
     """Without sections to pair, the anchor alone; with sections that fit nowhere, the two do not belong together."""
-    if best is not None or len(sections):
+    if best is not None or sections:
         raise AlignmentError(
             "log-trace-mismatch",
             "the trace and the log do not belong together: under no offset do the trace's sections lie in the log's "
             f"brackets (at best {0 if best is None else best.matched} of "
-            f"{len(sections) if best is None else best.possible})",
+            f"{sections if best is None else best.possible})",
             "give the log of the run that was captured, or another --pipeline if its brackets mean something else",
         )
     for run in runs:
