@@ -62,14 +62,21 @@ def test_inflation_is_one_for_alternating_values_and_tells_a_known_autoregressio
 
 
 def test_unpaired_p_values_are_welchs_where_neighbours_do_not_resemble_each_other() -> None:
-    a = np.array([10.0, 14, 9, 15, 8, 13, 10, 14])
-    b = np.array([18.0, 13, 17, 12, 19, 13, 18, 11])
+    a = np.array([10.0, 14, 9, 15, 8, 13, 10, 14, 9, 13])
+    b = np.array([16.0, 12, 15, 10, 17, 11, 16, 9, 14, 12])
     assert inflation(a[:, None])[0] == inflation(b[:, None])[0] == 1
     found = estimate([Run.of(a[:, None])], [Run.of(b[:, None])], np.array([12.0]), np.zeros(1), QUICK, pair=False)
     expected = ttest_ind(a, b, equal_var=False)
     assert found.p_value[0] == pytest.approx(expected.pvalue)
     low, high = ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
     assert (found.low[0], found.high[0]) == pytest.approx((low, high))
+
+
+def test_a_handful_of_units_share_one_variance_as_student_has_it() -> None:
+    a, b = np.array([10.0, 14, 9, 15]), np.array([18.0, 13, 19])
+    assert inflation(a[:, None])[0] == inflation(b[:, None])[0] == 1
+    found = estimate([Run.of(a[:, None])], [Run.of(b[:, None])], np.array([12.0]), np.zeros(1), QUICK, pair=False)
+    assert found.p_value[0] == pytest.approx(ttest_ind(a, b).pvalue)
 
 
 # --- invariants ------------------------------------------------------------------------------------------------------
