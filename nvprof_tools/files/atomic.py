@@ -6,11 +6,14 @@ temporary name beside the target; it is flushed to the disk and only then takes 
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +25,10 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_TMPFILE: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS})
 _TEMPORARY: Final = ".nvprof-tools-"
 _OPEN_FILES: Final = "/proc/self/fd"
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+_ABANDONED_SECONDS: Final = 60
+"""A temporary directory this old that nobody holds is what a killed run left."""
 
 
 @contextmanager
@@ -71,23 +78,64 @@ def atomic_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
                 "output-exists", "the output directory is there and not empty", "name another one, or remove it first"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
         work = Path(_temporary_name(target))
         work.mkdir()
+        held = _hold(work)
         try:
             yield work
-            old = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.old")
-            if target.exists():
-                target.rename(old)
-            try:
-                work.rename(target)
-            except OSError:
-                if old.exists():
-                    old.rename(target)
-                raise
-            shutil.rmtree(old, ignore_errors=True)
+            if not (target.exists() and _exchanged(work, target)):
+                _moved(work, target)
             _sync_directory(target.parent)
         finally:
+            os.close(held)
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _exchanged(work: Path, target: Path) -> bool:
+    """Swaps two directories in one step, so that there is no moment without the target; false where that cannot be."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)
+    if swap is None:
+        return False
+    return bool(swap(_AT_FDCWD, os.fsencode(work), _AT_FDCWD, os.fsencode(target), _RENAME_EXCHANGE) == 0)
+
+
+def _moved(work: Path, target: Path) -> None:
+    """The same in two steps, where the system has no better."""
+    old = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.old")
+    if target.exists():
+        target.rename(old)
+    try:
+        work.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _hold(folder: Path) -> int:
+    """An open directory with a lock on it, which goes when the process does."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _sweep(parent: Path) -> None:
+    """Removes temporary directories of ours that killed runs left: no process holds them. Best effort."""
+    for folder in parent.glob(f"{_TEMPORARY}*.tmp"):
+        with suppress(OSError):
+            status = folder.lstat()
+            young = time.time() - max(status.st_mtime, status.st_ctime) < _ABANDONED_SECONDS
+            if young or not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+                continue
+            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
