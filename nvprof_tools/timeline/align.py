@@ -312,14 +312,6 @@ def _followed(work: Work, brackets: Brackets, anchor: int | None) -> list[tuple[
     return out
 
 
-def drift_bounds(work: Work, brackets: Brackets, pair: Ints) -> tuple[float, float] | None:
-    """Slope of trace over log time beyond 1, in ppm, that all pairs allow; null when a run is too short to bound it, or
-    no one slope serves."""
-    corridor = _Corridor.of(work, brackets, pair)
-    allowed = None if corridor is None else corridor.drifts()
-    return None if allowed is None else (allowed[0] / 1000, allowed[1] / 1000)
-
-
 def _feasible(work: Work, brackets: Brackets, around: int, width: int) -> tuple[Index, Index, Ints, Ints]:
     """Pairs whose allowed offsets meet ``around ± width``: unit, bracket, lowest and highest offset."""
     begins, limits = brackets.begins, brackets.limits

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from oracle.depth import examples
 
-from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, drift_bounds, fit, fit_near
+from nvprof_tools.timeline.align import MS, Brackets, Fit, Work, fit, fit_near
 
 SEEDS = range(examples(15))
 MINUTE = 60_000 * MS
@@ -88,13 +88,13 @@ def without(known: Known, units: set[int], brackets: set[int]) -> Known:
     )
 
 
-def holds(known: Known, found: Fit | None, lost: int = 0) -> None:
-    """The bounds contain the truth, no pair is wrong, and at most ``lost`` are missing."""
+def holds(known: Known, found: Fit | None) -> None:
+    """The bounds contain the truth, no pair is wrong and none is missing."""
     assert found is not None
     assert found.low <= known.offset <= found.high
     wrong = [(i, p) for i, p in enumerate(found.pair.tolist()) if p not in {-1, known.pair[i]}]
     assert wrong == []
-    assert found.matched >= known.possible - lost
+    assert found.matched == known.possible
     assert found.matched == int((found.pair >= 0).sum())
 
 
@@ -116,7 +116,7 @@ def test_workers_whose_brackets_overlap(seed: int) -> None:
     rng = random.Random(seed)
     known = schedule(rng, workers=rng.randint(2, 3), margin=rng.choice([0.2, 2.0]))
     for anchor in anchors(known.offset, rng):
-        holds(known, fit(known.work, known.brackets, anchor), lost=1)
+        holds(known, fit(known.work, known.brackets, anchor))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -145,17 +145,14 @@ def test_a_capture_that_was_cut(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_last_bracket_that_never_ended(seed: int) -> None:
+def test_brackets_that_never_ended(seed: int) -> None:
     rng = random.Random(seed)
     known = schedule(rng, each=12)
     b = known.brackets
     end = b.end.copy()
-    end[11] = -1
-    found = fit(known.work, Brackets(b.start, end, b.worker), None)
-    assert found is not None
-    assert found.low <= known.offset <= found.high
-    closed = [i for i, p in enumerate(known.pair) if end[p] >= 0]
-    assert [int(found.pair[i]) for i in closed] == [known.pair[i] for i in closed]
+    end[rng.sample(range(12), 2)] = -1
+    for anchor in anchors(known.offset, rng):
+        holds(known, fit(known.work, Brackets(b.start, end, b.worker), anchor))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -204,29 +201,19 @@ def most_pairs(known: Known) -> int:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("ppm", [-120.0, 40.0, 150.0])
+@pytest.mark.parametrize("ppm", [-120.0, 0.0, 40.0, 150.0])
 def test_a_long_run_whose_clocks_drift(seed: int, ppm: float) -> None:
     rng = random.Random(seed)
     known = schedule(rng, each=60, lasts=(1000, 4000), pause=(5, 100), ppm=ppm)
     found = fit(known.work, known.brackets, known.offset if seed % 2 else None)
     assert found is not None
-    assert all(p in {-1, known.pair[i]} for i, p in enumerate(found.pair.tolist()))
-    assert found.matched >= 58
-    # Anywhere in the run, the log's time lands within a millisecond of the truth.
-    for ms in (0, int(known.brackets.start[30]), int(known.brackets.end.max())):
+    assert found.pair.tolist() == known.pair
+    # Anywhere in the run, the log's time lands as near to the truth as the answer says.
+    assert found.spread is not None
+    assert found.spread < MS
+    for ms in np.linspace(int(known.brackets.start[0]), int(known.brackets.end[-1]), 20).astype(int).tolist():
         told = ms * MS + ms * found.drift_ppb // 1000 + found.middle
-        assert abs(told - (ms * MS * (1 + ppm * 1e-6) + known.offset)) < MS
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_drift_a_run_without_drift_allows(seed: int) -> None:
-    rng = random.Random(seed)
-    known = schedule(rng, each=30)
-    bounds = drift_bounds(known.work, known.brackets, np.array(known.pair))
-    assert bounds is not None
-    least, most = bounds
-    assert least <= 0 <= most
-    assert most - least < 4 * MS / 1000  # ppm: two clocks read to a ms each, a second or so apart
+        assert abs(told - round(ms * MS * (1 + ppm * 1e-6)) - known.offset) <= found.spread + 1
 
 
 def test_nothing_to_pair() -> None:
