@@ -10,8 +10,8 @@ from tests.fixture_files import fixture_log, fixture_trace
 
 TRACE = "public/pipit_saxpy_mpi_cuda"
 OUTPUTS = {
-    "report.html": "report", "report.json": "report", "report.pftrace": "report", "tables": "import", "golden": "record",
-    "log.json": "log", "junit.xml": "check",
+    "report.html": "report", "report.json": "report", "report.pftrace": "report", "tables": "import",
+    "golden": "record", "log.json": "log", "junit.xml": "check",
 }  # fmt: skip
 """Output name → command."""
 
