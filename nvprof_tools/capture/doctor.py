@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from nvprof_tools.capture import tools
+from nvprof_tools.capture import importer, tools
 from nvprof_tools.capture.tools import Tool
 
 Status = Literal["ok", "note", "fail"]
@@ -71,38 +71,13 @@ def _profiler(name: str, tool: Tool | None, otherwise: Status, advice: str) -> C
     return Check(name, "ok", f"{tool.version} at {tool.path}")
 
 
-def importer_of(nsys: Tool) -> Path | None:
-    """The program that makes a report of what nsys captured; null where it is not where nsys looks for it."""
-    target = Path(os.path.realpath(nsys.path)).parent
-    for folder in (target, target.parent, target.parent.parent):
-        for name in ("host-linux-x64", "host-linux-armv8", "host-linux-sbsa-armv8"):
-            found = folder / name / "QdstrmImporter"
-            if found.is_file():
-                return found
-    return None
-
-
 def _importer(nsys: Tool | None) -> Check:
     name = "nsys importer"
     if nsys is None:
         return Check(name, "note", "not looked for: there is no nsys")
-    importer = importer_of(nsys)
-    if importer is None:
-        beside = sorted(Path(os.path.realpath(nsys.path)).parent.parent.glob("*linux*glibc*"))
-        if beside:
-            link = f"ln -s {beside[0].name} {beside[0].parent / 'host-linux-x64'}"
-            return Check(name, "fail", "its folder has another name than nsys looks for", link)
-        return Check(name, "note", "not found beside nsys", "if no report appears, import the .qdstrm elsewhere")
-    try:
-        done = subprocess.run([importer, "--help"], capture_output=True, text=True, timeout=30, check=False)
-        said = done.stdout + done.stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Check(name, "note", f"does not start: {error}", "reinstall Nsight Systems")
-    missing = re.findall(r"error while loading shared libraries: (\S+?):", said)
-    if missing:
-        advice = "install libdw1 libelf1 libbz2-1.0 liblzma5 (or elfutils-libs, bzip2-libs, xz-libs)"
-        return Check(name, "fail", f"lacks {missing[0]}: nsys would leave a .qdstrm and no report", advice)
-    return Check(name, "ok", "starts")
+    known = importer.examine(nsys)
+    status: Status = "fail" if known.works is False else "note" if known.works is None else "ok"
+    return Check(name, status, known.found, known.advice)
 
 
 def _driver(root: Path) -> Check:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nvprof_tools.capture import importer
 from nvprof_tools.capture.tools import Tool, ask
 from nvprof_tools.errors import ToolError, UsageError
 
@@ -125,8 +126,8 @@ def refused_metrics(said: str) -> bool:
     return _METRICS.search(said) is not None
 
 
-def explain(said: str, code: int, folder: Path) -> ToolError:
-    """Why there is no report, from what nsys said and left."""
+def explain(said: str, code: int, folder: Path, nsys: Tool) -> ToolError:
+    """Why there is no report, from what nsys said and left, and from its importer, of which nsys tells nothing."""
     stream = next(iter(sorted(folder.glob("*.qdstrm"))), None)
     kept = f"the program's output is in {folder.name}/app.log; nvprof-tools log reads it"
     if _FULL.search(said):
@@ -139,9 +140,20 @@ def explain(said: str, code: int, folder: Path) -> ToolError:
             name = missing[1]
             fix = f"install {_PACKAGES.get(name, f'what holds {name}')}; see nvprof-tools doctor"
             return ToolError("nsys-import-failed", f"nsys captured the run but its importer lacks {name}", fix)
+        known = importer.examine(nsys)
+        if known.works is False:
+            return ToolError(
+                "nsys-import-failed", f"nsys captured the run and its importer cannot work: {known.found}", known.advice
+            )
         where = f"open {stream.name} with an nsys of the same version elsewhere" if stream else kept
         why = "its importer is of another version" if _NEWER.search(said) else "could not turn it into a report"
         return ToolError("nsys-import-failed", f"nsys captured the run and {why}", f"{where}; see profiler.log")
+    if "No reports were generated" in said:
+        return ToolError(
+            "capture-empty",
+            "nsys recorded nothing: the capture range, delay or duration never met the program at work",
+            "leave them out, or check the range's name and domain",
+        )
     return ToolError("nsys-failed", f"nsys gave no report (exit code {code}): {telling(said)}", kept)
 
 

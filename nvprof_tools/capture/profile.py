@@ -178,7 +178,7 @@ def _main(
     done.log = _log(folder)
     report = folder / "trace.nsys-rep"
     if not report.is_file():
-        done.failure = nsys.explain(outcome.said, outcome.profiler_code, folder)
+        done.failure = nsys.explain(outcome.said, outcome.profiler_code, folder, profiler)
         return
     out = folder / "trace.sqlite"
     exported = _call(nsys.export_command(profiler, report, out))

@@ -38,7 +38,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--memory", is_flag=True, help="Trace device memory in use; costs time a call.")
 @click.option("--graph-nodes", is_flag=True, help="Trace the kernels inside CUDA graphs; costs time a kernel.")
 @click.option("--delay", type=POSITIVE, metavar="SECONDS", help="Begin to capture after this long.")
-@click.option("--duration", type=POSITIVE, metavar="SECONDS", help="Capture this long; nsys then ends the program.")
+@click.option("--duration", type=POSITIVE, metavar="SECONDS", help="Capture this long.")
 @click.option("--capture-range", metavar="RANGE", help="cudaProfilerApi, or nvtx:NAME[@DOMAIN].")
 @click.option("--no-markers", is_flag=True, help="Do not load the markers; nsys traces the system's calls instead.")
 @click.option("--no-nvml", is_flag=True, help="Do not sample what nvidia-smi shows.")
@@ -120,7 +120,10 @@ def _finish(request: Request, done: Captured, started: str, pipeline: str | None
             _report(request, done, pipeline)
         except ToolError as error:
             failure = done.failure = error
-    write_manifest(request, done, __version__, started)
+    try:
+        write_manifest(request, done, __version__, started)
+    except ToolError as error:
+        failure = failure or error
     _say(f"run folder: {done.folder}")
     if failure is not None and code == EXIT_OK:
         raise failure

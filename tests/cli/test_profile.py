@@ -100,6 +100,7 @@ FAILURES = {
     "import": ("nsys-import-failed", "trace.qdstrm"),
     "disk": ("capture-disk-full", "free some space"),
     "nothing": ("nsys-failed", "app.log"),
+    "range": ("capture-empty", "the range's name"),
     "options": ("nsys-failed", "app.log"),
     "export": ("nsys-export-failed", "newer report"),
     "export-disk": ("capture-disk-full", "free some space"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nvprof_tools.capture.nsys import Wish, explain, explain_export, frequency, options, refused_metrics, telling
+from nvprof_tools.capture.tools import Tool
 from nvprof_tools.errors import UsageError
 
 NEW = "--cpuctxsw --cuda-graph-trace --cuda-memory-usage --discard-environment --gpu-metrics-devices"
@@ -79,15 +80,35 @@ def test_no_range(text: str) -> None:
         ("write: No space left on device", True, "capture-disk-full", "space"),
         ("unrecognised option", False, "nsys-failed", "app.log"),
         ("", False, "nsys-failed", "app.log"),
+        ("Generated:\n\tNo reports were generated", False, "capture-empty", "range"),
     ],
 )
 def test_why_there_is_no_report(tmp_path: Path, said: str, left: bool, slug: str, hint: str) -> None:
     if left:
         (tmp_path / "trace.qdstrm").touch()
-    error = explain(said, 1, tmp_path)
+    error = explain(said, 1, tmp_path, Tool("nsys", tmp_path / "nsys", None))
     assert error.slug == slug
     assert hint in error.hint
     assert "\n" not in error.message
+
+
+def test_what_nsys_hides_its_importer_tells(tmp_path: Path) -> None:
+    """As seen on a machine: nsys says that something went wrong; only the importer itself says what."""
+    said = "Importer error status: An unknown error occurred.\nUnable to retrieve the importer version"
+    nsys = Tool("nsys", tmp_path / "host" / "target-linux-x64" / "nsys", "2025.3.1.0")
+    (tmp_path / "trace.qdstrm").touch()
+    other = tmp_path / "host" / "linux-desktop-glibc_2_11_3-x64"
+    other.mkdir(parents=True)
+    assert explain(said, 0, tmp_path, nsys).hint.startswith("ln -s linux-desktop-glibc_2_11_3-x64 ")
+    other.rename(tmp_path / "host" / "host-linux-x64")
+    tool = tmp_path / "host" / "host-linux-x64" / "QdstrmImporter"
+    tool.write_text("#!/bin/sh\necho 'error while loading shared libraries: libdw.so.1: no' >&2; exit 127\n")
+    tool.chmod(0o755)
+    error = explain(said, 0, tmp_path, nsys)
+    assert "libdw.so.1" in error.message
+    assert "libdw1" in error.hint
+    tool.write_text("#!/bin/sh\n")
+    assert "same version" in explain(said, 0, tmp_path, nsys).hint
 
 
 @pytest.mark.parametrize(
