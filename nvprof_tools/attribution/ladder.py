@@ -53,8 +53,8 @@ class Rungs:
 def ladder(
     device: int, window: Window, sets: Rungs, samples: Mapping[str, Samples], view: Mapping[str, Spans]
 ) -> list[Rung]:
-    """Every rung of one device, top first. ``samples`` are by rung, NVML's among them. ``view`` is the device view's time
-    by category: it says what lies between two rungs."""
+    """Every rung of one device, top first. ``samples`` are by rung, NVML's among them. ``view`` is the device view's
+    time by category: it says what lies between two rungs."""
     low, high = window.start_ns, window.end_ns
     whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
     nested: dict[str, Spans | None] = {

@@ -26,4 +26,4 @@ THROTTLES = {
     0x40: "thermal limit (hardware)",
     0x80: "power brake",
 }
-"""Bits that mean the board is slower than it could be against its user's will; idle and set clocks are not among them."""
+"""Bits that mean the board is slower than it could be, against its user's will; idle and set clocks do not count."""
