@@ -16,6 +16,7 @@ from nvprof_tools.report.registry import by_name, make
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES, REPORTS = ROOT / "fixtures" / "traces", ROOT / "reports"
+PROVER = ROOT / "fixtures" / "prover" / "prover.toml"
 WITH_PAGE = {"p9_gw2"}
 """Traces that get an HTML page too: one is enough to look at."""
 SUFFIX = {"markdown": ".md", "png": ".png", "html": ".html"}
@@ -40,11 +41,18 @@ def formats(name: str) -> list[str]:
 def report(name: str) -> Report:
     """The attribution of a golden trace, with its log where it has one. Raises ToolError as the command line would."""
     folder = source(name)
-    log = folder / "app.log"
+    log, nvml = folder / "app.log", folder / "nvml.parquet"
     with tempfile.TemporaryDirectory() as place:
         trace = Path(place) / "trace.sqlite"
         trace.write_bytes(lzma.decompress((folder / "trace.sqlite.xz").read_bytes()))
-        return Report(*attribute_files(trace, log=log if log.is_file() else None))
+        return Report(
+            *attribute_files(
+                trace,
+                log=log if log.is_file() else None,
+                nvml=nvml if nvml.is_file() else None,
+                pipeline=str(PROVER) if name.startswith("prover_") else None,
+            )
+        )
 
 
 def refusal(error: ToolError) -> str:
