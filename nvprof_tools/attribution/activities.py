@@ -22,7 +22,8 @@ def table(found: Found) -> pa.Table:
         jobs = list(dict.fromkeys(found.placed.run.partitions.column("job").to_pylist()))
         parts += _logged(found.placed, jobs, not parts)
     if not parts:
-        return ACTIVITIES.empty_table()
+        # Not empty_table(): that imports pandas.
+        return pa.Table.from_arrays([pa.nulls(0, f.type) for f in ACTIVITIES], schema=ACTIVITIES)
     kind, job, partition, worker, start, end, evidence = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((end, kind, start))
     return pa.table(

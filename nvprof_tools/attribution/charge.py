@@ -9,7 +9,7 @@ import numpy as np
 
 from nvprof_tools.attribution.evidence import Evidence
 from nvprof_tools.attribution.sections import Held, Owners, Sections
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, complement, covers, intersect, union, without
+from nvprof_tools.timeline.intervals import Index, Ints, Spans, complement, covers, distinct, intersect, union, without
 from nvprof_tools.timeline.lanes import slots
 
 HANDOVER = -2
@@ -110,7 +110,7 @@ def _oldest_in_call(
     ]
     # Calls of sections that follow each other in a slot may touch: the sections' own bounds part them.
     bounds = [rest.start, rest.end, sections.start[mine], sections.end[mine]]
-    edges = np.unique(np.concatenate([*bounds, *(s.start for s in in_calls), *(s.end for s in in_calls)]))
+    edges = distinct(*bounds, *(s.start for s in in_calls), *(s.end for s in in_calls))
     at = edges[:-1]
     inside = covers(rest, at)
     at, until = at[inside], edges[1:][inside]

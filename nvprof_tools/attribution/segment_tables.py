@@ -13,6 +13,7 @@ from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
 from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.model import arrays
 from nvprof_tools.model.attribution import DEVICE_SEGMENTS, SECTION_SEGMENTS
+from nvprof_tools.timeline.intervals import distinct
 
 
 def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
@@ -39,7 +40,7 @@ def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
 
 def section_table(segments: Segments, locked: LockedTime) -> pa.Table:
     """``SECTION_SEGMENTS``: the partition view's segments, cut where a lock in the driver is waited for."""
-    edges = np.unique(np.concatenate([segments.at.start, locked.at.start, locked.at.end]))
+    edges = distinct(segments.at.start, locked.at.start, locked.at.end)
     inside = np.searchsorted(segments.at.start, edges, side="right") - 1
     limit = np.append(segments.at.end, 0)[inside]
     ends = np.minimum(np.append(edges[1:], np.iinfo(np.int64).max), limit)

@@ -9,6 +9,7 @@ from nvprof_tools.model import arrays
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import flags, ints, names
+from nvprof_tools.timeline.ids import numbered
 from nvprof_tools.timeline.intervals import Index, Ints
 
 Flags = npt.NDArray[np.bool_]
@@ -28,17 +29,15 @@ def classify_kernels(trace: Trace, pipeline: Pipeline, section: Ints) -> tuple[I
     signature, signatures = names(table, "signature")
     known = arrays.validity(table.column("cooperative"))
     launch = np.where(known, flags(table, "cooperative").astype(np.int64), -1)
-    kind, inverse = np.unique(np.stack([name, signature, launch]), axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    fits = np.zeros((len(pipeline.stages), kind.shape[1]), bool)
-    for column, (n, s, c) in enumerate(kind.T.tolist()):  # one step a distinct kernel, not a launch
+    kind, kinds = numbered((name, len(words)), (signature, len(signatures)), (launch, 2))
+    inverse = kind.astype(np.intp)
+    fits = np.zeros((len(pipeline.stages), len(kinds)), bool)
+    for column, (n, s, c) in enumerate(kinds):  # one step a distinct kernel, not a launch
         for row, rule in enumerate(pipeline.stages):
             fits[row, column] = rule.matches(words[n], signatures[s] if s >= 0 else None, None if c < 0 else bool(c))
     code = np.full(len(table), -1, np.int64)
     thread, at = _launches(trace)
-    group = np.unique(np.stack([section, np.where(section >= 0, 0, thread)]), axis=1, return_inverse=True)[1].reshape(
-        -1
-    )
+    group = np.where(section >= 0, section, thread + (int(section.max(initial=-1)) + 1))
     group = np.where((section < 0) & (thread < 0), -1, group)
     undecided = np.ones(len(table), bool)
     for row, rule in enumerate(pipeline.stages):

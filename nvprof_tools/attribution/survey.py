@@ -30,6 +30,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.trace import LogRun, Trace
 from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.columns import ints
+from nvprof_tools.timeline.ids import numbered
 from nvprof_tools.timeline.intervals import Ints
 from nvtx_markers.conventions import SECTION_PATTERN, UNKNOWN
 
@@ -165,13 +166,10 @@ def implicit(found: Found, trace: Trace, work: Work, span: Window, pipeline: Pip
     if len(rows) == 0:
         return found
     thread = ints(calls, "thread")[work.call[rows]]
-    key, first, group = np.unique(
-        np.stack([work.process[rows], work.device[rows]]), axis=1, return_index=True, return_inverse=True
-    )
-    del first
-    group = group.reshape(-1)
-    count = key.shape[1]
-    pair, times = np.unique(np.stack([group, thread]), axis=1, return_counts=True)
+    group, stays = numbered((work.process[rows], len(trace["processes"])), (work.device[rows], len(trace["devices"])))
+    key, count = np.array(stays, np.int64).T, len(stays)
+    own_pair, pairs = numbered((group.astype(np.int64), count), (thread, len(trace["threads"])))
+    pair, times = np.array(pairs, np.int64).T, np.bincount(own_pair)
     caller = np.full(count, -1, np.int64)
     for row in np.argsort(times, kind="stable").tolist():  # one step a (section, thread)
         caller[pair[0, row]] = pair[1, row]

@@ -47,6 +47,19 @@ def combine(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer], wid
     return table[key], pairs
 
 
+def numbered(*columns: tuple[Ints, int]) -> tuple[Codes, list[tuple[int, ...]]]:
+    """Codes of the distinct combinations of columns of codes from −1 on, and those combinations.
+
+    :param columns: each with a bound above its codes.
+    """
+    codes = np.zeros(len(columns[0][0]), np.int32)
+    combos: list[tuple[int, ...]] = [()]
+    for column, bound in columns:
+        codes, pairs = combine(codes, column + 1, bound + 1)
+        combos = [(*combos[k // (bound + 1)], k % (bound + 1) - 1) for k in pairs.tolist()]
+    return codes, combos
+
+
 def distinct(*columns: pa.Array) -> tuple[Codes, list[tuple[int, ...]]]:
     """Codes of the distinct combinations of integer columns, and those combinations; a null counts as 0."""
     codes = np.zeros(len(columns[0]), np.int32)

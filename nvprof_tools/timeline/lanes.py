@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.errors import InvariantError
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, union
+from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
 
 _AXIS_END = 2**62
 
@@ -78,7 +78,7 @@ class Lanes:
         lane, low, high, label = lane[keep], low[keep], high[keep], label[keep]
         shift = self.base[lane] - self.start[lane]
         low, high = low + shift, high + shift
-        edges = np.unique(np.concatenate([low, high]))
+        edges = distinct(low, high)
         if len(edges) < 2:
             return Spans(edges[:0], edges[:0]), label[:0]
         zero = np.zeros(len(low), np.int64)
@@ -101,30 +101,77 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     """For each ``(key, at)`` the row of the owner interval of that key that covers ``at``; −1 for none.
 
     Owners of one key may overlap: the latest to start wins, where it still runs; else the nearest earlier one.
+    O((n + m) log n), however deep owners nest and however many of them have ended.
     """
     found = np.full(len(key), -1, np.intp)
     if len(owner_key) == 0 or len(key) == 0:
         return found
     order = np.lexsort((owner_start, owner_key))
     keys, starts, ends = owner_key[order], owner_start[order], owner_end[order]
-    # Ranks replace times, so that (key, time) packs into one int64 whatever the times are.
-    times = np.unique(np.concatenate([starts, at]))
-    stride = len(times) + 1
-    unique_keys = np.unique(keys)
-    packed = np.searchsorted(unique_keys, keys) * stride + np.searchsorted(times, starts)
+    fresh = np.append(True, keys[1:] != keys[:-1])
+    group = np.cumsum(fresh) - 1
+    unique_keys = keys[fresh]
     slot = np.searchsorted(unique_keys, key)
-    known = (slot < len(unique_keys)) & (unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key)
-    row = np.searchsorted(packed, slot * stride + np.searchsorted(times, at), side="right") - 1
-    open_rows = np.flatnonzero(known & (row >= 0))
-    while len(open_rows):
-        candidate = row[open_rows]
-        same = keys[candidate] == key[open_rows]
-        hit = same & (at[open_rows] < ends[candidate])
-        found[open_rows[hit]] = order[candidate[hit]]
-        open_rows = open_rows[same & ~hit]
-        row[open_rows] -= 1
-        open_rows = open_rows[row[open_rows] >= 0]
+    known = np.flatnonzero(unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key)
+    slot, at = slot[known], at[known]
+    if len(known) == 0:
+        return found
+    low = min(int(starts.min()), int(at.min()))
+    high = max(int(ends.max()), int(starts.max()), int(at.max()))
+    stride = high - low + 1
+    if stride * len(unique_keys) < _AXIS_END:
+        begin, end, asked = starts - low, ends - low, at - low
+    else:  # Ranks replace times, so that (key, time) packs into one int64 whatever the times are.
+        times = distinct(starts, ends, at)
+        stride = len(times)
+        begin, end, asked = (np.searchsorted(times, t) for t in (starts, ends, at))
+    base = group * stride
+    begin, end, asked = begin + base, np.maximum(end, 0) + base, asked + slot * stride
+    # An owner of an earlier key ends below every instant of a later one, so one comparison decides.
+    row = np.searchsorted(begin, asked, side="right") - 1
+    some = np.flatnonzero(row >= 0)
+    some = some[np.maximum.accumulate(end)[row[some]] > asked[some]]
+    row, asked = row[some], asked[some]
+    found[known[some]] = order[_last_above(end, row, asked)]
     return found
+
+
+def _last_above(values: Ints, row: Index, least: Ints) -> Index:
+    """For each ``(row, least)`` the last ``i <= row`` with ``values[i] > least``; there must be one.
+
+    Maxima over blocks of 1, 2, 4, … values: up from ``row`` to the first block on its left that holds such a value,
+    and down again inside it.
+    """
+    place = row.copy()
+    left = np.flatnonzero(values[row] <= least)
+    if len(left) == 0:
+        return place
+    levels = [values]
+    while len(levels[-1]) > 1:
+        below = levels[-1]
+        even = below[: len(below) // 2 * 2].reshape(-1, 2).max(axis=1)
+        levels.append(np.append(even, below[-1]) if len(below) % 2 else even)
+    node, least = row[left], least[left]
+    up = np.zeros(len(left), np.int64)
+    going = np.arange(len(left))
+    for level, most in enumerate(levels):
+        here = node[going]
+        odd = (here & 1).astype(bool)
+        hit = odd & (most[here - odd] > least[going])
+        node[going] = np.where(hit, here - 1, here >> 1)
+        up[going[hit]] = level
+        going = going[~hit]
+        if len(going) == 0:
+            break
+    for level in range(int(up.max(initial=0)), 0, -1):
+        going = np.flatnonzero(up >= level)
+        below = levels[level - 1]
+        right = node[going] * 2 + 1
+        inside = right < len(below)
+        take = inside & (below[np.minimum(right, len(below) - 1)] > least[going])
+        node[going] = np.where(take, right, right - 1)
+    place[left] = node
+    return place
 
 
 def overlapping(
@@ -140,7 +187,7 @@ def overlapping(
     order = np.lexsort((owner_start, owner_key))
     keys, starts, ends = owner_key[order], owner_start[order], owner_end[order]
     unique_keys, group = np.unique(keys, return_inverse=True)
-    times = np.unique(np.concatenate([starts, ends, start, end]))
+    times = distinct(starts, ends, start, end)
     stride = len(times) + 1
     # Owners of one key may overlap: how far those up to each reach is what can be searched; then each is asked.
     reach = np.maximum.accumulate(group * stride + np.searchsorted(times, ends))
