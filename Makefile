@@ -52,3 +52,12 @@ SEED ?= 1
 .PHONY: fuzz
 fuzz: $(STAMP)
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES) --seed $(SEED)
+
+# Speed of import and attribution on generated exports; see docs/performance.md. Needs 1.2 GB in BENCH_SCRATCH.
+BENCH_SCRATCH ?= /tmp
+BENCH_RESULTS ?= bench-results
+
+.PHONY: bench
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check connectorx
+	$(BIN)/python -m benchmarks.speed.run --scratch $(BENCH_SCRATCH) --results $(BENCH_RESULTS)

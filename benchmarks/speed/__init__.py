@@ -1,0 +1,1 @@
+"""Speed of import and attribution on generated exports of any size: ``make bench``."""
