@@ -238,8 +238,6 @@ def test_counters_of_the_kernels_that_took_the_time(tmp_path: Path, p9: Path, mo
     ("way", "slug"),
     [
         ("permission", "counters-not-permitted"),
-        ("none", "counters-empty"),
-        ("crash", "counters-failed"),
         ("page", "counters-failed"),
         ("missing", "ncu-missing"),
     ],
