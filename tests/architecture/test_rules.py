@@ -187,8 +187,8 @@ STREAMS = {
     "cli.main",
     "sources.ncu_report_worker",
 }
-"""Who may open a descriptor for writing. What a profiled program prints is a stream: half of it is worth having when the
-run was cut off. The launcher, a process of its own, notes how the program ended. The last two open /dev/null."""
+"""Who may open a descriptor for writing. What a profiled program prints is a stream: half of it is worth having when it
+was cut off. The launcher, a process of its own, notes how the program ended. The last two open /dev/null."""
 
 
 def test_descriptors_for_writing_have_their_place() -> None:
