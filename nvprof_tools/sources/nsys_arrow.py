@@ -91,7 +91,8 @@ class ArrowStreams:
                     self.tables[name] = read
                 if len(self.tables) > limits.tables:
                     raise SourceError("limit-tables", "the file has more tables than allowed", EXPORT_AGAIN)
-        self.columns = {name: tuple(table.column_names) for name, table in self.tables.items()}
+            # Names are decoded only now, and may not be text.
+            self.columns = {name: tuple(table.column_names) for name, table in self.tables.items()}
 
     def read_columns(self, table: str, columns: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
         """See :class:`nvprof_tools.sources.base.TableReader`."""
