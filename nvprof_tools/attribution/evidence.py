@@ -145,7 +145,7 @@ def _ranges(trace: Trace, pipeline: Pipeline, calls: Rows) -> tuple[Rows, Ints, 
 
 def _told_apart(ranges: Rows, shim: Flags, lock: Ints, calls: Rows) -> Rows:
     """The shim marks every contended lock: those inside a CUDA call are the driver's, and of the others only those that
-    guard the GPU count as its mutex: CUDA calls are made under them, or they are held about as long as those are."""
+    guard the GPU count as its mutex: CUDA calls are made under them, and they are held for long."""
     wait, hold, driver = (RANGE_ROLES.index(role) for role in ("mutex_wait", "hold", "driver_lock"))
     code = ranges.code.copy()
     waits = np.flatnonzero(shim & (code == wait))
@@ -158,8 +158,11 @@ def _told_apart(ranges: Rows, shim: Flags, lock: Ints, calls: Rows) -> Rows:
         held = np.zeros(locks.shape[1], np.int64)
         np.add.at(held, number, ranges.end[holds] - ranges.start[holds])
         within = locate(ranges.thread[holds], ranges.start[holds], ranges.end[holds], calls.thread, calls.start)
-        guards = np.bincount(number[within[within >= 0]], minlength=len(held)) > 0
-        guards |= held * 5 >= held.max()
+        called = np.bincount(number[within[within >= 0]], minlength=len(held)) > 0
+        # Of the locks that CUDA calls are made under (of all, if none is) those that are held for long: a pool's lock
+        # around an allocation is no GPU mutex.
+        guards = called if called.any() else np.ones(len(held), bool)
+        guards &= held * 5 >= held[guards].max()
         code[holds[~guards[number]]] = -1
         others = {(int(p), int(k)) for (p, k), good in zip(locks.T.tolist(), guards.tolist(), strict=True) if not good}
         rest = np.flatnonzero(shim & (code == wait))
