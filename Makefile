@@ -61,3 +61,11 @@ BENCH_RESULTS ?= bench-results
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check connectorx
 	$(BIN)/python -m benchmarks.speed.run --scratch $(BENCH_SCRATCH) --results $(BENCH_RESULTS)
+
+# Branch coverage of what turns files into figures: sources, timeline, attribution.
+COVERAGE_FLOOR ?= 95
+
+.PHONY: coverage
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n auto --cov=nvprof_tools.sources --cov=nvprof_tools.timeline \
+	  --cov=nvprof_tools.attribution --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
