@@ -84,7 +84,8 @@ class Background:
 
 @dataclass(frozen=True)
 class Section:
-    """A partition's stay, its GPU work, and when it waits for the mutex and holds it. ``works``: (thread, from, to)."""
+    """A partition's stay, its GPU work, and when it waits for the mutex and holds it. ``works``: (thread, from, to);
+    ``seen_to``: where records end of a section that the capture cut off; null: it was not."""
 
     start: int
     end: int
@@ -95,6 +96,7 @@ class Section:
     works: tuple[tuple[int, int, int], ...] = ()
     own: tuple[Gpu, ...] = ()
     device: int | None = None
+    seen_to: int | None = None
 
 
 class Stretch(NamedTuple):
@@ -124,19 +126,23 @@ def answer(
     window: Interval,
     background: Background | None = None,
     stays: Sequence[tuple[int, int, int]] | None = None,
+    lossy: bool = False,
 ) -> Answer:
-    """The whole answer. ``stays``: (start, end, caller) of every section, where no ranges say it.
+    """The whole answer. ``stays``: (start, end, caller) of every section, where no ranges say it;
+    ``lossy``: records were lost, or the log goes on past the capture.
 
     A section keeps its whole stay whatever the window; one that lies outside it has no stretches.
     """
     low, high = window
     sections = sections_of(world, rules, stays)
+    if lossy:
+        sections = tuple(replace(s, seen_to=last_call(world, s)) if s.end == world.end else s for s in sections)
     if background is None:
         ranges = [r for r in world.ranges if r.name in SYNTHESIS_NAMES]
         background = Background(None, tuple((r.start, r.end) for r in ranges) if ranges else None)
     cuts = set(world.times()) | {low, high}
     for s in sections:
-        cuts |= {s.start, s.end, *(t for span in (*s.waits, *s.holds) for t in span)}
+        cuts |= {s.start, s.end, s.seen_to or s.end, *(t for span in (*s.waits, *s.holds) for t in span)}
     cuts |= {t for span in (*(background.queued or ()), *(background.synthesis or ())) for t in span}
     edges = sorted(cuts)
     return Answer(
@@ -266,6 +272,11 @@ def begun_by(s: Section, call: Call) -> bool:
     return call.thread in at_work(s, call.start)
 
 
+def last_call(world: World, s: Section) -> int:
+    """The end of the last recorded call of its threads; its begin when there is none."""
+    return max((min(c.end, s.end) for c in world.calls if begun_by(s, c)), default=s.start)
+
+
 def at_work(s: Section, t: int) -> frozenset[int]:
     """Threads that work for the section at an instant."""
     return frozenset(thread for thread, a, b in s.works if a <= t < b)
@@ -327,7 +338,7 @@ def threads_do(world: World, s: Section, t: int) -> str:
     overheads: list[Overhead] = at(world.overheads, t)
     if any(o.profiler and o.thread in threads for o in overheads):
         return "profiler"
-    return "cpu"
+    return "cpu" if s.seen_to is None or t < s.seen_to else "unattributed"
 
 
 def blocker(world: World, s: Section, category: str, t: int) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nvprof_tools.model.trace import AppLog
 from oracle.oracle import Section, begun_by, call_category, sections_of
@@ -42,6 +42,29 @@ def logged_case(seed: int) -> LoggedCase:
     begin = rng.randint(10 * MS, 500 * MS)
     of = Case(small.world.mapped(lambda t: begin + t * scale), small.pipeline, (0, 0))
     return written(rng, of, sections_of(of.world, of.rules))
+
+
+def cut_case(seed: int) -> LoggedCase:
+    """A logged capture that ends early, after every worker has begun and some section has launched; its log goes on.
+    A section that began later has no row in ``spans``, but has one in ``partitions``, after the others."""
+    rng = random.Random(seed)
+    whole = logged_case(seed)
+    sections = sections_of(whole.world, whole.of.rules)
+    launched = [
+        c.end
+        for s in sections
+        for c in whole.world.calls
+        if call_category(c.name) == "launch" and c.start < c.end and begun_by(s, c)
+    ]
+    begun = [min(s.start for s in sections if s.caller == caller) for caller in {s.caller for s in sections}]
+    since = max(min(launched), *begun) + 1
+    end = rng.randint(since, max(since, max(s.end for s in sections) - 1))
+    seen = tuple((a, min(b, end), caller) for a, b, caller in whole.spans if a < end)
+    begins = sorted((row.gpu_start or 0) * MS + whole.offset for row in whole.partitions[: len(seen)])
+    still_open = [a for a, b, _ in seen if b == end]
+    if len(still_open) > 1 and max(begins[-len(still_open) :]) < min(still_open) + MS:
+        return cut_case(seed + 10**6)  # two cut sections would fit each other's bracket
+    return replace(whole, of=replace(whole.of, world=whole.world.cut_at(end)), spans=seen)
 
 
 def bare_logged_case(seed: int) -> LoggedCase:

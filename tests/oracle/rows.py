@@ -6,9 +6,9 @@ number. The schemas come from ``nvprof_tools.model``; nothing here uses the code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -66,9 +66,13 @@ class Overhead(NamedTuple):
     profiler: bool
 
 
+Row = TypeVar("Row", Call, Gpu, Range, Os, Overhead)
+
+
 @dataclass(frozen=True)
 class World:
-    """One capture. ``threads[i]`` is the process of thread ``i``; ``end`` is where the capture ends, null: unknown."""
+    """One capture. ``threads[i]`` is the process of thread ``i``; ``end`` is where the capture ends, null: unknown;
+    ``cut``: a range that ends there is open."""
 
     threads: tuple[int, ...]
     devices: int
@@ -78,6 +82,19 @@ class World:
     ranges: tuple[Range, ...] = ()
     os: tuple[Os, ...] = ()
     overheads: tuple[Overhead, ...] = ()
+    cut: bool = False
+
+    def cut_at(self, end: int) -> World:
+        """The capture as it is when it ends early: what begins later is missing, what goes on ends there."""
+        kept = [i for i, c in enumerate(self.calls) if c.start < end]
+        gpu = [g._replace(call=kept.index(g.call) if g.call in kept else None) for g in self.gpu if g.start < end]
+
+        def clipped(rows: Iterable[Row]) -> tuple[Row, ...]:
+            return tuple(r._replace(end=min(r.end, end)) for r in rows if r.start < end)
+
+        calls, work = clipped(self.calls), clipped(gpu)
+        rest = clipped(self.ranges), clipped(self.os), clipped(self.overheads)
+        return World(self.threads, self.devices, end, calls, work, *rest, cut=True)
 
     def times(self) -> list[int]:
         """Every begin and end."""
@@ -94,7 +111,9 @@ class World:
 
     def __repr__(self) -> str:
         """Only what is there: a failing example is read by people."""
-        parts = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != ()]
+        parts = [
+            f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) not in ((), False)
+        ]
         return f"World({', '.join(parts)})"
 
 
@@ -135,7 +154,7 @@ def trace_of(world: World, utc_epoch_ns: int | None = None) -> Trace:
                 "domain": "",
                 "name": r.name,
                 "push_pop": True,
-                "open": False,
+                "open": world.cut and r.end == world.end,
             }
             for r in world.ranges
         ],
