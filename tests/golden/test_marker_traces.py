@@ -1,7 +1,7 @@
 """Traces of a program with the marker shim, from an H200, against what the program itself measured.
 
-``preload``, ``shared``, ``osrt``: the unchanged program with the preload library (no section ranges: threads come from the
-marks of its own log lines); ``header``: built with the C header.
+``preload``, ``shared``, ``osrt``: the unchanged program with the preload library; it has no section ranges, and threads
+come from the marks of its own log lines. ``header``: built with the C header.
 """
 
 from __future__ import annotations
