@@ -37,7 +37,7 @@ def _sections(got: Attribution, want: Answer) -> Iterator[str]:
         yield from _differ(
             name,
             _short(Stretch(r["start_ns"], r["end_ns"], r["category"], blocker=r["blocker"]) for r in rows),
-            _short(s._replace(details=frozenset(), who=None) for s in stretches),
+            _short(s._replace(details=frozenset(), who=None, held=False) for s in stretches),
         )
         yield from _differ(f"{name} totals", dict(view.categories), _totals(stretches))
         yield from _details(name, view.details, stretches, got.pipeline)
@@ -67,7 +67,7 @@ def _devices(got: Attribution, want: Answer) -> Iterator[str]:
         yield from _differ(
             name,
             _short(Stretch(r["start_ns"], r["end_ns"], r["category"]) for r in rows),
-            _short(s._replace(details=frozenset(), who=None) for s in stretches),
+            _short(s._replace(details=frozenset(), who=None, held=False) for s in stretches),
         )
         yield from _differ(f"{name} totals", dict(view.categories), _totals(stretches))
         yield from _differ(f"{name} wall", view.wall_ns, high - low)
@@ -113,8 +113,14 @@ def _ladder(got: Attribution, want: Answer) -> Iterator[str]:
             dict(rungs["kernel_busy"].drop),
             _totals(s for s in stretches if s.category in BUSY and s.category != "kernel"),
         )
-        if any(s.device == view.device for s in want.sections):
-            yield from _differ("mutex_held", rungs["mutex_held"].busy_ns or 0, want.held[view.device])
+        held = [s for s in stretches if s.held]
+        if rungs["mutex_held"].busy_ns is None:
+            yield from _differ("mutex_held, not measured", sum(s.end - s.start for s in held), 0)
+            continue
+        yield from _differ("mutex_held", rungs["mutex_held"].busy_ns, sum(s.end - s.start for s in held))
+        if not any(s.category in BUSY and not s.held for s in stretches):  # else the rungs are not nested
+            lost = _totals(s for s in held if s.category not in BUSY)
+            yield from _differ("drop to device_busy", dict(rungs["device_busy"].drop), lost)
 
 
 def _overheads(got: Attribution, want: Answer) -> Iterator[str]:

@@ -100,7 +100,8 @@ class Section:
 
 
 class Stretch(NamedTuple):
-    """Time in one category; ``details``: every sub-key that would be right; ``who``: the section in charge."""
+    """Time in one category; ``details``: every sub-key that would be right; ``who``: the section in charge; ``held``:
+    the device's mutex is held."""
 
     start: int
     end: int
@@ -108,16 +109,16 @@ class Stretch(NamedTuple):
     details: frozenset[str] = frozenset()
     who: int | None = None
     blocker: str | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Sections by start, what each does, what each device does, and when its mutex is held."""
+    """Sections by start, what each does, and what each device does."""
 
     sections: tuple[Section, ...]
     of_section: tuple[tuple[Stretch, ...], ...]
     of_device: dict[int, tuple[Stretch, ...]] = field(default_factory=dict)
-    held: dict[int, int] = field(default_factory=dict)
 
 
 def answer(
@@ -155,14 +156,6 @@ def answer(
         ),
         {
             d: merged(device_stretch(world, sections, background, d, a, b) for a, b in between(edges, low, high))
-            for d in range(world.devices)
-        },
-        {
-            d: sum(
-                b - a
-                for a, b in between(edges, low, high)
-                if any(s.device == d and within(s.holds, a) for s in sections)
-            )
             for d in range(world.devices)
         },
     )
@@ -376,12 +369,12 @@ def device_stretch(
 ) -> Stretch:
     """What the device does or why it idles."""
     category, details = busy([g for g in world.gpu if g.device == device], a)
-    if category is not None:
-        return Stretch(a, b, category, details)
     here = [i for i, s in enumerate(sections) if s.device == device and s.start <= a < s.end]
     holders = [i for i in here if within(sections[i].holds, a)]
+    if category is not None:
+        return Stretch(a, b, category, details, held=bool(holders))
     if holders:
-        return Stretch(a, b, threads_do(world, sections[holders[0]], a), who=holders[0])
+        return Stretch(a, b, threads_do(world, sections[holders[0]], a), who=holders[0], held=True)
     if any(within(sections[i].waits, a) for i in here):
         return Stretch(a, b, "mutex_handover")
     calling = [i for i in here if any(c.thread in at_work(sections[i], a) for c in at(world.calls, a))]
