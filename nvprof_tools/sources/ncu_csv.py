@@ -195,7 +195,7 @@ def _row(page: Page, cells: Sequence[str], rows: Rows, launches: dict[tuple[str,
         if name and value:
             key = page.key(_cell(page, cells, "Section Name"), name, _cell(page, cells, "Metric Unit"))
             page.add(launch, np.array([key], np.int32), [value])
-        return len(cells) <= page.width + 1 and (bool(name) or len(cells) > page.columns["Metric Name"])
+        return len(cells) <= page.width + 1 and (bool(name) or len(cells) > page.columns.get("Metric Name", page.width))
     taken = page.metric_cells(cells)
     page.add(launch, page.metric_keys[: len(taken)], taken)
     return len(cells) == page.width
