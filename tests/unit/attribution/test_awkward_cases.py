@@ -1,0 +1,100 @@
+"""Inputs often added up wrong: overlap, idle streams, copies between kernels, runs and brackets that overlap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nvprof_tools.attribution.attribute import Options, attribute
+from nvprof_tools.attribution.run import attribute_files
+from nvprof_tools.model.attribution import Attribution
+from nvprof_tools.pipelines.load import load_pipeline
+from nvprof_tools.timeline.normalise import load_trace
+from tests.builders import Export
+from tests.fixture_files import fixture_log, fixture_trace
+
+US = 1_000
+
+
+def answer(export: Export, folder: Path, window: str) -> Attribution:
+    trace = load_trace(export.write(folder / "trace.sqlite"))
+    return attribute(trace, None, [load_pipeline("generic")], Options(window=window))
+
+
+def rung(found: Attribution, name: str) -> float:
+    value = next(r.fraction for r in found.ladder if r.rung == name)
+    assert value is not None
+    return value
+
+
+def test_computing_and_communicating_at_once_is_busy_once(tmp_path: Path) -> None:
+    # 1,626.1 µs of compute and 627.5 µs of communication in 2,008.6 µs, 30.3 µs idle: 98.5 %, not 112.5 %.
+    export = Export("2025.3", duration=3_000_000)
+    export.board(0, ordinal=0)
+    export.kernel(0, 1_626_100, "gemm", stream=7)
+    export.kernel(1_350_800, 1_978_300, "ncclDevKernel_AllReduce", stream=20)
+    found = answer(export, tmp_path, "0:2008600")
+    assert round(100 * rung(found, "device_busy"), 1) == 98.5
+    assert found.devices[0].categories["kernel"] == 1_978_300
+    assert found.devices[0].wall_ns - 1_978_300 == 30_300
+
+
+def test_one_stream_idle_beside_a_busy_one_costs_nothing(tmp_path: Path) -> None:
+    export = Export("2025.3", duration=1_000_000)
+    export.board(0, ordinal=0)
+    export.kernel(0, 100_000, "long", stream=7)
+    export.kernel(0, 10_000, "short", stream=8)
+    export.kernel(59_000, 69_000, "short", stream=8)
+    found = answer(export, tmp_path, "0:100000")
+    assert found.gaps == ()
+    assert found.devices[0].categories == {"kernel": 100_000}
+
+
+def test_copies_between_kernels_are_copies(tmp_path: Path) -> None:
+    export = Export("2025.3", duration=1_000_000)
+    export.board(0, ordinal=0)
+    export.kernel(0, 10_000)
+    export.copy(12_000, 20_000, srcKind=1)
+    export.memset(20_000, 21_000)
+    export.kernel(25_000, 40_000)
+    view = answer(export, tmp_path, "0:40000").devices[0].categories
+    assert view == {"kernel": 25_000, "upload": 8_000, "memset": 1_000, "unattributed": 6_000}
+
+
+def test_a_graph_traced_as_a_whole_is_busy_and_its_launch_is_charged_once(tmp_path: Path) -> None:
+    export = Export("2025.3", duration=1_000_000)
+    export.board(0, ordinal=0)
+    export.call(0, 5_000, "cudaGraphLaunch_v10000", correlation=1)
+    export.graph(4_000, 30_000, correlation=1)
+    found = answer(export, tmp_path, "0:40000")
+    assert found.devices[0].categories["kernel"] == 26_000
+    assert found.devices[0].stages == {"graph": 26_000}
+    assert found.devices[0].categories["launch"] == 4_000
+
+
+def test_brackets_of_two_workers_overlap_and_their_union_does_not(tmp_path: Path) -> None:
+    found = attribute_files(fixture_trace("p9_gw2"), log=fixture_log("p9_gw2"))[0]
+    assert rung(found, "timeline_sum") > 1.7
+    assert rung(found, "timeline_bracket") == 1.0
+
+
+def test_of_three_runs_in_one_log_the_captured_one_is_taken(tmp_path: Path) -> None:
+    own = fixture_log("p9_gw2").read_text()
+    log = tmp_path / "three.log"
+    log.write_text(fixture_log("p9_nonvtx").read_text() + own + fixture_log("p9_barrier").read_text())
+    found = attribute_files(fixture_trace("p9_gw2"), log=log)[0]
+    alone = attribute_files(fixture_trace("p9_gw2"), log=fixture_log("p9_gw2"))[0]
+    assert found.inputs.log_run == 2
+    assert found.partitions == alone.partitions
+
+
+def test_a_partition_that_failed_is_open_and_counted(tmp_path: Path) -> None:
+    lines = fixture_log("p9_gw2").read_text().splitlines(keepends=True)
+    last = max(i for i, line in enumerate(lines) if ",GPU_END," in line)
+    log = tmp_path / "failed.log"
+    log.write_text("".join(lines[:last] + lines[last + 1 :]))
+    found = attribute_files(fixture_trace("p9_gw2"), log=log)[0]
+    assert len(found.partitions) == 10
+    unended = [p for p in found.partitions if p.bracket_end_ns is None]
+    assert len(unended) == 1
+    assert unended[0].bracket_start_ns is not None
+    assert unended[0].categories["kernel"] > 0
