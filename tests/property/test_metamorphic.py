@@ -27,7 +27,7 @@ from nvprof_tools.model.attribution import Attribution, DeviceView
 from nvprof_tools.pipelines.load import load_pipeline
 
 PIPELINES = {name: load_pipeline(name) for name in ("cuzk", "generic")}
-SEEDS = range(examples(20))
+SEEDS = range(examples(12))
 Told = tuple[list[object], list[object]]
 
 
@@ -139,14 +139,15 @@ def in_call(world: World, o: Os) -> bool:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_work_added_in_idle_time(seed: int) -> None:
-    of = case(seed)
-    before = ask(of.world, of.pipeline, of.window)
     rng = random.Random(seed)
-    gaps = [g for g in before.gaps if g.end_ns > g.start_ns]
-    if not gaps:
-        pytest.skip("this capture has no idle time")
-    rows = before.device_segments.to_pylist()
-    idle = [r for r in rows if r["category"] not in BUSY]
+    idle: list[dict[str, int]] = []
+    while not idle:
+        of = case(seed)
+        before = ask(of.world, of.pipeline, of.window)
+        shown = {view.device for view in before.devices}
+        rows = [r for r in before.device_segments.to_pylist() if r["device"] in shown]
+        idle = [r for r in rows if r["category"] not in BUSY]
+        seed += 10**6
     row = rng.choice(idle)
     begin = rng.randint(row["start_ns"], row["end_ns"] - 1)
     end = rng.randint(begin + 1, row["end_ns"])
@@ -207,7 +208,7 @@ def anything(draw: st.DrawFn) -> tuple[World, str, str | None]:
     return world, draw(st.sampled_from(sorted(PIPELINES))), None if window is None else f"{window[0]}:{window[1]}"
 
 
-@settled(250)
+@settled(150)
 @given(anything())
 def test_any_int64_adds_up_or_is_refused(asked: tuple[World, str, str | None]) -> None:
     world, pipeline, window = asked

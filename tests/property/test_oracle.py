@@ -49,7 +49,7 @@ def test_every_nanosecond_is_what_the_oracle_says(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_with_a_log(chunk: int) -> None:
-    for seed in range(chunk, examples(100), CHUNKS):
+    for seed in range(chunk, examples(60), CHUNKS):
         of = logged_case(seed)
         got = attribute(trace_of(of.world, UTC), of.log, [PIPELINES[of.of.pipeline]])
         assert against_log(got, of, None) == [], seed
@@ -57,7 +57,7 @@ def test_with_a_log(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_with_a_log_and_no_ranges(chunk: int) -> None:
-    for seed in range(chunk, examples(100), CHUNKS):
+    for seed in range(chunk, examples(60), CHUNKS):
         of = bare_logged_case(seed)
         got = attribute(trace_of(of.world, UTC), of.log, [PIPELINES["cuzk"]])
         # A section lasts from its pick-up to its bracket's end, or longer where its own calls do.
@@ -71,7 +71,7 @@ def test_with_a_log_and_no_ranges(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_capture_cut_while_the_log_goes_on(chunk: int) -> None:
-    for seed in range(chunk, examples(100), CHUNKS):
+    for seed in range(chunk, examples(60), CHUNKS):
         of = cut_case(seed)
         got = attribute(trace_of(of.world, UTC), of.log, [PIPELINES[of.of.pipeline]])
         unseen = sorted(p.partition for p in got.partitions if p.start_ns is None and not p.categories)
