@@ -1,8 +1,8 @@
-"""Compiles the page decoder in place, for a checkout that is used without being installed.
+"""Compiles the native library in place, for a checkout that is used without being installed.
 
     python tools/build_native.py [--into FOLDER] [--flags "-O1 -g"]
 
-Exits with 0 and says so where there is no compiler: everything works without the decoder, slower.
+Exits with 0 and says so where there is no compiler: everything works without it, slower.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 NATIVE = Path(__file__).resolve().parent.parent / "nvprof_tools" / "native"
-SOURCES = sorted((NATIVE / "pages").glob("*.cpp"))
-NAME = "libnvprof_pages.so"
+SOURCES = sorted(NATIVE.rglob("*.cpp"))
+NAME = "libnvprof_native.so"
 FLAGS = (
     "-std=c++17",
     "-O2",
@@ -72,7 +72,9 @@ def main() -> int:
     options = parser.parse_args()
     built = build(options.into, tuple(shlex.split(options.flags)))
     sys.stdout.write(
-        "no C++ compiler: traces are read through SQLite\n" if built is None else f"{built.name} is built\n"
+        "no C++ compiler: everything works without the library, slower\n"
+        if built is None
+        else f"{built.name} is built\n"
     )
     return 0
 

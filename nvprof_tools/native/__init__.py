@@ -1,1 +1,1 @@
-"""Native code: the page decoder, built when a compiler is there, missed by nothing but speed when it is not."""
+"""Native code: page decoder and look-ups, built where there is a compiler; without it all is the same but speed."""

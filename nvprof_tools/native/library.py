@@ -1,7 +1,7 @@
-"""The page decoder as Python sees it: finds the shared library, describes its C interface (``pages/pages.h``).
+"""The native library as Python sees it: finds it, describes its C interfaces (``pages/pages.h``, ``intervals/*.h``).
 
-ctypes releases the GIL during every call. Without the library, or with one built from other sources,
-:func:`page_library` gives None and the caller reads through the database driver.
+ctypes releases the GIL during every call. Without the library, or with one of other interfaces, every function here
+gives None and the caller goes a slower way to the same result.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import functools
 import os
 from pathlib import Path
 
-ABI = 1
-NAME = "libnvprof_pages.so"
+import numpy as np
+import numpy.typing as npt
+
+ABI = 2
+NAME = "libnvprof_native.so"
 SWITCH = "NVPROF_TOOLS_NATIVE"
 """Environment variable: ``0`` leaves the library aside, a path names another one."""
 
@@ -87,8 +90,8 @@ class Vector(ctypes.Structure):
 def _loaded(path: str) -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(path)
-        library.nvp_pages_abi.restype = ctypes.c_int
-        if library.nvp_pages_abi() != ABI:
+        library.nvp_abi.restype = ctypes.c_int
+        if library.nvp_abi() != ABI:
             return None
         library.nvp_pages_read.argtypes = (
             ctypes.POINTER(Request),
@@ -96,6 +99,9 @@ def _loaded(path: str) -> ctypes.CDLL | None:
             ctypes.POINTER(ctypes.c_uint64),
         )
         library.nvp_pages_read.restype = ctypes.c_int
+        pointer, count = ctypes.c_void_p, ctypes.c_uint64
+        library.nvp_covering.argtypes = (pointer, pointer, count, pointer, count, pointer)
+        library.nvp_covering.restype = ctypes.c_int
         library.nvp_pages_free.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
         library.nvp_pages_free.restype = None
     except (OSError, AttributeError):
@@ -103,9 +109,27 @@ def _loaded(path: str) -> ctypes.CDLL | None:
     return library
 
 
-def page_library() -> ctypes.CDLL | None:
+def native_library() -> ctypes.CDLL | None:
     """The library, where it was built and is to be used."""
     asked = os.environ.get(SWITCH, "")
     if asked == "0":
         return None
     return _loaded(asked or str(Path(__file__).with_name(NAME)))
+
+
+def covering(
+    begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], at: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64] | None:
+    """For each instant of ``at`` the last interval ``[begin, end)`` in the order given that covers it, −1 for none.
+
+    ``begin`` must rise. Null where the library is not there.
+    """
+    library = native_library()
+    if library is None:
+        return None
+    begin, end, at = (np.ascontiguousarray(values, np.int64) for values in (begin, end, at))
+    found = np.empty(len(at), np.int64)
+    pointers = [values.ctypes.data for values in (begin, end, at, found)]
+    if len(end) != len(begin) or library.nvp_covering(*pointers[:2], len(begin), pointers[2], len(at), pointers[3]):
+        return None
+    return found

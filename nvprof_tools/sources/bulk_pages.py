@@ -48,7 +48,7 @@ class PageReader:
         self.columns: Mapping[str, Sequence[str]] = fallback.columns
         self.quality: list[QualityItem] = []
         self.threads = threads or min(MOST_THREADS, _processors())
-        self._library = native.page_library()
+        self._library = native.native_library()
         self._pages = pages_of(database)
         self._left = SPARE_BYTES + BYTES_A_FILE_BYTE * database.size
         self._lock = threading.Lock()

@@ -82,8 +82,6 @@ uint64_t read(const nvp_request& request, nvp_vector* out) {
 
 extern "C" {
 
-int nvp_pages_abi(void) { return NVP_PAGES_ABI; }
-
 void nvp_pages_free(void* data, uint64_t bytes) { nvp::release(data, bytes); }
 
 int nvp_pages_read(const nvp_request* request, nvp_vector* out, uint64_t* rows) {

@@ -12,7 +12,6 @@
 extern "C" {
 #endif
 
-#define NVP_PAGES_ABI 1
 #define NVP_EXPORT __attribute__((visibility("default")))
 
 // Storage classes a stored value can have.
@@ -79,8 +78,6 @@ typedef struct {
 NVP_EXPORT int nvp_pages_read(const nvp_request* request, nvp_vector* out, uint64_t* rows);
 
 NVP_EXPORT void nvp_pages_free(void* data, uint64_t bytes);
-
-NVP_EXPORT int nvp_pages_abi(void);
 
 #ifdef __cplusplus
 }

@@ -51,7 +51,7 @@ def folder() -> Path:
 def decoder() -> Path:
     """The library; without a compiler the test is skipped."""
     built = Path(library.__file__).with_name(library.NAME)
-    if built.exists() and built.stat().st_mtime > max(p.stat().st_mtime for p in SOURCES.iterdir()):
+    if built.exists() and built.stat().st_mtime > max(p.stat().st_mtime for p in SOURCES.parent.rglob("*.[ch]*")):
         return built
     fresh: Path | None = builder().build(folder())
     if fresh is None:

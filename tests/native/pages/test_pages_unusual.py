@@ -179,7 +179,7 @@ def test_without_the_decoder(switch: str, tmp_path: Path, monkeypatch: pytest.Mo
     """Not built, not there, or no library: the same rows, and no word of it in the report."""
     path = make(tmp_path / "t.sqlite", Recipe(["INTEGER", "TEXT"], ROWS))
     monkeypatch.setenv(library.SWITCH, switch)
-    assert library.page_library() is None
+    assert library.native_library() is None
     with open_guarded(path, DEFAULT_LIMITS) as database:
         reader = PageReader(database, AdbcReader(database))
         got = reader.read_columns("t", ["c1", "c0"], [WORDS, pa.int64()])
@@ -192,7 +192,7 @@ def test_a_library_of_another_interface(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(library, "ABI", 99)
     copied = shutil.copy(decoder(), tmp_path / "other.so")
     monkeypatch.setenv(library.SWITCH, str(copied))
-    assert library.page_library() is None
+    assert library.native_library() is None
 
 
 def test_the_install_goes_on_without_a_compiler(tmp_path: Path) -> None:
@@ -212,4 +212,4 @@ def test_the_install_goes_on_without_a_compiler(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.rglob("*.so")) == []
     (note,) = (tmp_path / "built").rglob("*.json")
-    assert '"libnvprof_pages.so": "not built' in note.read_text()
+    assert '"libnvprof_native.so": "not built' in note.read_text()

@@ -1,0 +1,50 @@
+#include "covering.h"
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+// Intervals that have begun, those that began last on top. Instants only rise, so what has ended on top never counts
+// again, and what has ended below is found out when it comes to the top: each interval goes up and comes off once.
+class Open {
+ public:
+  Open(const int64_t* begin, const int64_t* end, uint64_t count) : begin_(begin), end_(end), count_(count) {}
+
+  int64_t at(int64_t instant) {
+    for (; next_ < count_ && begin_[next_] <= instant; ++next_) {
+      if (end_[next_] > instant) stack_.push_back(static_cast<int64_t>(next_));
+    }
+    while (!stack_.empty() && end_[stack_.back()] <= instant) stack_.pop_back();
+    return stack_.empty() ? -1 : stack_.back();
+  }
+
+ private:
+  const int64_t* begin_;
+  const int64_t* end_;
+  uint64_t count_;
+  uint64_t next_ = 0;
+  std::vector<int64_t> stack_;
+};
+
+}  // namespace
+
+extern "C" int nvp_covering(const int64_t* begin, const int64_t* end, uint64_t intervals, const int64_t* at,
+                            uint64_t instants, int64_t* found) {
+  try {
+    Open open(begin, end, intervals);
+    if (std::is_sorted(at, at + instants)) {
+      for (uint64_t k = 0; k < instants; ++k) found[k] = open.at(at[k]);
+      return 0;
+    }
+    std::vector<uint64_t> order(instants);
+    std::iota(order.begin(), order.end(), uint64_t{0});
+    std::sort(order.begin(), order.end(), [at](uint64_t a, uint64_t b) { return at[a] < at[b]; });
+    for (const uint64_t k : order) found[k] = open.at(at[k]);
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}

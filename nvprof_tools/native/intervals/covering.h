@@ -1,0 +1,20 @@
+// Look-ups in intervals that overlap. Plain C ABI, called without the GIL.
+#ifndef NVPROF_TOOLS_COVERING_H
+#define NVPROF_TOOLS_COVERING_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// For each instant `at[k]` the last interval `[begin[i], end[i])` in the order given that covers it, else -1, into
+// `found[k]`. `begin` rises; `end` is anything. O(n + m), and a sort of the instants where they do not rise.
+// Returns 0, or 1 when there is no memory.
+__attribute__((visibility("default"))) int nvp_covering(const int64_t* begin, const int64_t* end, uint64_t intervals,
+                                                        const int64_t* at, uint64_t instants, int64_t* found);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
