@@ -370,7 +370,9 @@ def _one_to_one(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
         brackets.closed[j], (brackets.end[j] - brackets.start[j]) * MS - work.last[i] + work.first[i], _FAR
     )
     usual = _usual_worker(work.thread[i], brackets.worker[j], len(brackets))
-    order = np.lexsort((j, i, np.abs(slack), brackets.worker[j] != usual))
+    # Of brackets that never ended, the latest to begin before the unit is meant.
+    delay = work.first[i] - brackets.begins[j]
+    order = np.lexsort((j, i, delay, np.abs(slack), brackets.worker[j] != usual))
     pair = np.full(len(work), -1, np.int64)
     taken = np.zeros(len(brackets), bool)
     for row in order.tolist():  # one step a unit or two, not an event

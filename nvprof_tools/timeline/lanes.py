@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nvprof_tools.errors import InvariantError
+from nvprof_tools.errors import SourceError
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
 
 _AXIS_END = 2**62
@@ -30,11 +30,11 @@ class Lanes:
     def of(start: Ints, end: Ints) -> Lanes:
         """Lanes for these walls; ``end >= start`` is the caller's to ensure.
 
-        :raises InvariantError: the walls together are longer than the axis (146 years).
+        :raises SourceError: the walls together are longer than the axis (146 years).
         """
         length = end.astype(object) - start.astype(object) + 1 if len(start) else np.empty(0, object)
         if sum(length) >= _AXIS_END:
-            raise InvariantError(
+            raise SourceError(
                 "walls-too-long",
                 "the walls of this run add up to more than 146 years",
                 "give a window with --window A:B",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.depth import thorough
 
-from nvprof_tools.errors import InvariantError
+from nvprof_tools.errors import SourceError
 from nvprof_tools.timeline.intervals import Ints, Spans, union
 from nvprof_tools.timeline.lanes import Lanes, locate
 
@@ -136,5 +136,5 @@ def test_walls_at_the_ends_of_time() -> None:
 
 @pytest.mark.parametrize("walls", [[(LEAST, MOST)], [(0, 2**61), (0, 2**61)], [(-(2**62), 2**62 - 1)]])
 def test_walls_longer_than_the_axis_are_refused(walls: list[tuple[int, int]]) -> None:
-    with pytest.raises(InvariantError):
+    with pytest.raises(SourceError):
         lanes_of(walls)
