@@ -27,6 +27,7 @@ COMMANDS: Final = (
     ("golden", "nvprof_tools.cli.golden:golden_command", "Record, check and diff small golden traces."),
     ("profile", "nvprof_tools.cli.profile:profile_command", "Run a program under nsys and report its time."),
     ("doctor", "nvprof_tools.cli.doctor:doctor_command", "Tell what this machine can do, and what to do about it."),
+    ("batch", "nvprof_tools.cli.batch:batch_command", "Attribute many traces on a cluster into one dataset."),
     ("tables", "nvprof_tools.cli.tables:tables_command", "Show the schemas of the normalised tables."),
     ("pipelines", "nvprof_tools.cli.pipelines:pipelines_command", "Show the pipeline files."),
 )

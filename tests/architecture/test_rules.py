@@ -22,6 +22,7 @@ LAYERS = {
     "report": 6,
     "golden": 6,
     "capture": 6,
+    "fleet": 6,
     "attribution": 5,
     "timeline": 4,
     "sources": 3,
