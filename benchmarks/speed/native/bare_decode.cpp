@@ -1,7 +1,8 @@
 // The yardstick of the page reader: the least that has to be done to get columns out of a table's pages, and nothing else.
 //
-// The file is mapped and believed. No check, no overflow, no text, no nulls: integer columns by position, one thread or
-// several, each over its share of the leaves. A reader that checks everything can at best come near it.
+// The file is believed. No check, no overflow, no text, no nulls: integer columns by position, one thread or several, each
+// over its share of the leaves, read in runs into a buffer that stays in the cache. A reader that checks everything can at
+// best come near it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -40,12 +41,13 @@ int64_t integer(const uint8_t* p, uint64_t bytes, const uint8_t* end) {
   return value;
 }
 
+constexpr size_t kHugePage = 2u << 20;
 const uint8_t kBytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 struct Table {
   const uint8_t* file;
-  const uint8_t* end;
   uint32_t page_size;
+  int fd;
   std::vector<uint32_t> leaves;
 
   void collect(uint32_t page) {
@@ -62,8 +64,19 @@ struct Table {
   const uint8_t* leaf(uint64_t i) const { return file + static_cast<uint64_t>(leaves[i] - 1) * page_size; }
 
   void decode(uint64_t from, uint64_t to, uint64_t row, const int32_t* slots, uint32_t last, int64_t** out) const {
-    for (; from < to; ++from) {
-      const uint8_t* page = leaf(from);
+    uint64_t first_of_run = from;
+    const uint64_t at_once = 262144 / page_size + 1;
+    std::vector<uint8_t> buffer(at_once * page_size + 8);
+    const uint8_t* end = buffer.data() + buffer.size();
+    for (uint64_t run = 0; from < to; ++from) {
+      if (run == 0) {
+        run = 1;
+        while (run < at_once && from + run < to && leaves[from + run] == leaves[from] + run) ++run;
+        if (pread(fd, buffer.data(), run * page_size, static_cast<off_t>(leaves[from] - 1) * page_size) < 0) return;
+        first_of_run = from;
+      }
+      const uint8_t* page = buffer.data() + (from - first_of_run) * page_size;
+      --run;
       const uint32_t cells = be16(page + 3);
       for (uint32_t i = 0; i < cells; ++i, ++row) {
         const uint8_t* p = page + be16(page + 8 + 2 * i);
@@ -102,7 +115,7 @@ extern "C" uint64_t bare_decode(const char* path, uint32_t root, const uint32_t*
   const auto size = static_cast<size_t>(status.st_size);
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   const auto* bytes = static_cast<const uint8_t*>(mapped);
-  Table table{bytes, bytes + size, 0, {}};
+  Table table{bytes, 0, fd, {}};
   const uint32_t stated = be16(table.file + 16);
   table.page_size = stated == 1 ? 65536 : stated;
   table.collect(root);
@@ -120,7 +133,9 @@ extern "C" uint64_t bare_decode(const char* path, uint32_t root, const uint32_t*
   for (uint32_t i = 0; i < wanted; ++i) {
     slots[positions[i]] = static_cast<int32_t>(i);
     last = positions[i] > last ? positions[i] : last;
-    out.push_back(static_cast<int64_t*>(std::malloc(row[threads] * 8 + 8)));
+    const size_t bytes = (row[threads] * 8 + 8 + kHugePage - 1) / kHugePage * kHugePage;
+    out.push_back(static_cast<int64_t*>(std::aligned_alloc(kHugePage, bytes)));
+    madvise(out.back(), bytes, MADV_HUGEPAGE);
   }
   std::vector<std::thread> others;
   for (uint32_t t = 0; t < threads; ++t) {

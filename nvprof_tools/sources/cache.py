@@ -1,0 +1,165 @@
+"""Imports kept by the content they were made from, so that the same trace is normalised once.
+
+Opt-in: a folder that the user names, theirs alone. An entry is a directory of Arrow files as ``import`` writes them,
+under a name made of the trace's SHA-256, the limits and the importing code; it appears whole or not at all, so readers
+and writers need no lock, and a killed writer leaves nothing that counts. Entries are mapped into memory, and checked as
+``import`` directories are but for the digests: the folder is as trusted as the program itself. One that fails a check
+is removed and made again.
+
+What a file held is remembered by its identity (device, inode, size, times), unless it was changed within the last
+seconds, so that a large trace is not hashed again either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from nvprof_tools.errors import SourceError, ToolError
+from nvprof_tools.files.atomic import write_text
+from nvprof_tools.limits import GIB, Limits
+from nvprof_tools.model.tables import SPECS, TableSpec
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.sources import arrow_dir, digest
+from nvprof_tools.sources.columnar import translated
+
+MOST_BYTES = 64 * GIB
+"""Entries beyond this go, the longest unused first."""
+SETTLED_SECONDS = 3.0
+"""A file changed more lately than this may change again without its times showing it."""
+
+SIDECARS = ("-journal", "-wal")
+
+_CODE = ("model", "sources", "timeline")
+"""Packages whose code decides what an import holds."""
+
+
+class ImportCache:
+    """Imports in a folder.
+
+    :raises SourceError: ``cache-unsafe``: the folder is someone else's, or others may write to it.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self.folder = folder
+        self.most_bytes = most_bytes
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+            raise SourceError(
+                "cache-unsafe", "the cache folder can be written by others", "name a folder of your own: chmod go-w"
+            )
+        self._code = _code_digest()
+
+    def load(self, path: Path, limits: Limits, read: Callable[[Path, Limits], Trace]) -> Trace:
+        """The trace of ``path``, from the cache or through ``read`` and then kept.
+
+        Directories are never kept, nor a database beside which the rest of a write lies: ``read`` refuses that.
+        """
+        if not path.is_file() or any(Path(f"{path}{suffix}").exists() for suffix in SIDECARS):
+            return read(path, limits)
+        kept = self._get(self._entry(self._content(path), limits))
+        if kept is not None:
+            return kept
+        trace = read(path, limits)
+        # Under the digest of what was read: the file may have changed since it was hashed.
+        with suppress(ToolError, OSError):  # a full disk or a second writer is no reason to fail
+            arrow_dir.write_tables(trace, self._entry(trace.source.sha256, limits), "arrow")
+            self._trim()
+        return trace
+
+    def _entry(self, content: str, limits: Limits) -> Path:
+        made_by = hashlib.sha256(f"{self._code} {limits!r}".encode()).hexdigest()[:16]
+        return self.folder / f"{content}-{made_by}"
+
+    def _content(self, path: Path) -> str:
+        """The file's SHA-256, remembered where the file is as it was."""
+        facts = _identity(path)
+        note = self.folder / "digests" / hashlib.sha256(repr(facts).encode()).hexdigest()
+        with suppress(OSError, UnicodeDecodeError):
+            known = note.read_text("ascii")
+            if len(known) == 64 and set(known) <= set("0123456789abcdef"):
+                return known
+        found = digest.of_file(path)
+        if time.time() - max(facts[-2:]) / 1e9 > SETTLED_SECONDS and _identity(path) == facts:
+            with suppress(ToolError, OSError):
+                note.parent.mkdir(mode=0o700, exist_ok=True)
+                write_text(note, found)
+        return found
+
+    def _get(self, entry: Path) -> Trace | None:
+        if not entry.is_dir():
+            return None
+        try:
+            trace = _mapped(entry)
+            os.utime(entry)
+        except SourceError:
+            shutil.rmtree(entry, ignore_errors=True)
+            return None
+        except OSError:  # removed by another process meanwhile
+            return None
+        return trace
+
+    def _trim(self) -> None:
+        """Remove the longest unused entries until the rest fits. Best effort; readers keep what they have mapped."""
+        entries = []
+        for entry in self.folder.iterdir():
+            with suppress(OSError):
+                if entry.name.count("-") == 1 and entry.is_dir():
+                    size = sum(file.stat().st_size for file in entry.iterdir())
+                    entries.append((entry.stat().st_mtime_ns, size, entry))
+        held = 0
+        for _, size, entry in sorted(entries, key=lambda one: one[0], reverse=True):
+            held += size
+            if held > self.most_bytes:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """What tells a file from another, and from itself before a change; its times last, ns."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _code_digest() -> str:
+    """Of the code that makes imports: another version of it makes other entries."""
+    root = Path(__file__).resolve().parent.parent
+    found = hashlib.sha256()
+    for package in _CODE:
+        for source in sorted((root / package).glob("*.py")):
+            found.update(f"{package}/{source.name}\0".encode())
+            found.update(source.read_bytes())
+    return found.hexdigest()
+
+
+def _mapped(entry: Path) -> Trace:
+    """An entry's trace, its tables mapped.
+
+    :raises SourceError: a table is not what its schema says.
+    """
+    manifest = arrow_dir._Manifest(entry)
+    tables = {}
+    for spec in SPECS:
+        name, rows, _ = manifest.table(spec.name)
+        with translated(spec.name):
+            table = pa.ipc.open_file(pa.memory_map(str(entry / name))).read_all()
+            table.validate(full=True)
+        _check(spec, table, rows)
+        tables[spec.name] = table
+    for spec in SPECS:
+        arrow_dir._check_pointers(spec, tables)
+    return Trace(manifest.source(), manifest.session(), tables, manifest.measured(), manifest.quality(), manifest.log())
+
+
+def _check(spec: TableSpec, table: pa.Table, rows: int) -> None:
+    sound = table.schema.equals(spec.schema) and table.num_rows == rows
+    if not sound or any(not c.nullable and table[c.name].null_count for c in spec.columns):
+        raise SourceError("import-damaged", f"table {spec.name} of a cache entry is damaged", arrow_dir.WRITE_AGAIN)
