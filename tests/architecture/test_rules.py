@@ -238,3 +238,9 @@ def test_attributing_needs_no_pandas() -> None:
     """pandas alone takes longer to load than a typical capture to attribute."""
     code = "import nvprof_tools.attribution.run, nvprof_tools.report.console, sys\nsys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """The test folders are no packages: of two files of one name pytest would collect only one."""
+    names = [p.name for p in sources(ROOT / "tests") if p.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))

@@ -23,6 +23,7 @@ from pathlib import Path
 from nvprof_tools.errors import EXIT_INTERNAL, ToolError
 from tests.hostile.edits import Edit, Files, applied, draw
 from tests.hostile.kinds import BY_NAME, Kind, lay_down, seeds_of, source_of
+from tests.hostile.peak import peak_bytes
 
 MOST_SECONDS = 5.0
 """Processor time of one damaged input: a busy machine is no fault of the reader's."""
@@ -134,8 +135,7 @@ def main(arguments: list[str]) -> int:
             if kind.name == "golden" and said == "passed" and not _covered_unchanged(files, damaged, seal):
                 failed.append(f"golden seed {options.seed} mutant {number}: changed, and passed")
     faulthandler.cancel_dump_traceback_later()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"plain": plain, "outcomes": outcomes, "failed": failed, "peak_bytes": peak}))
+    print(json.dumps({"plain": plain, "outcomes": outcomes, "failed": failed, "peak_bytes": peak_bytes()}))
     return 0
 
 

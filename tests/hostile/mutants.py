@@ -21,6 +21,7 @@ from pathlib import Path
 from nvprof_tools.errors import ToolError
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.normalise import load_trace
+from tests.hostile.peak import peak_bytes
 
 
 def digest(trace: Trace) -> str:
@@ -92,8 +93,7 @@ def main(arguments: list[str]) -> int:
             except BaseException as error:
                 other.append(f"seed {options.seed} mutant {number}: {error!r}"[:300])
             slowest = max(slowest, time.perf_counter() - started)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"outcomes": outcomes, "other": other, "slowest_s": slowest, "peak_bytes": peak}))
+    print(json.dumps({"outcomes": outcomes, "other": other, "slowest_s": slowest, "peak_bytes": peak_bytes()}))
     return 0
 
 
