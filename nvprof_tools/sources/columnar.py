@@ -15,7 +15,7 @@ from nvprof_tools.limits import MIB, Limits
 from nvprof_tools.model.arrays import flat, from_numpy, to_numpy, validity
 from nvprof_tools.sources.base import EXPORT_AGAIN
 
-SPARE_BYTES, BYTES_A_FILE_BYTE = 256 * MIB, 200
+SPARE_BYTES, BYTES_A_FILE_BYTE = 64 * MIB, 200
 """What a table may grow to in memory: columns that repeat compress very well, but not without end."""
 
 
@@ -36,7 +36,14 @@ class Budget:
         self.bytes_left -= batch.nbytes
         if self.rows_left < 0:
             raise SourceError("limit-rows", f"table {self.table} has more rows than allowed", EXPORT_AGAIN)
-        if self.bytes_left < 0:
+        self.announce(0)
+
+    def announce(self, size: int) -> None:
+        """What the file says is to come, before room is made for it.
+
+        :raises SourceError: more than is left.
+        """
+        if size > self.bytes_left:
             raise SourceError(
                 "limit-memory", f"table {self.table} needs more memory than its file may ask for", EXPORT_AGAIN
             )

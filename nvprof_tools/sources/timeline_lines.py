@@ -19,6 +19,8 @@ from nvprof_tools.sources.timeline_repair import Found, repair, settle
 
 MANY_PREFIXES = 1_000
 MAX_DAMAGED = 500_000
+STEP = 1 << 20
+"""What is looked at in one go where a column of the whole would be thrown away at once."""
 
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,16}[@-~]|\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -94,8 +96,7 @@ class _Kinds:
 
 def _kinds(data: bytes, grammar: Grammar, limits: Limits) -> _Kinds:
     offsets = _offsets(data)
-    length = np.diff(offsets)
-    rows = np.flatnonzero((length > 1) & (length <= limits.log_line_bytes))
+    rows = _lines_of_length(offsets, 2, limits.log_line_bytes)
     lines = _as_array(data, offsets)
     if len(rows) < len(lines):
         lines = lines.take(from_numpy(rows))
@@ -138,9 +139,27 @@ def _plain(data: bytes) -> bytes:
 
 
 def _offsets(data: bytes) -> Numbers:
-    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A).astype(np.int64) + 1
-    ends = newlines if not data or data.endswith(b"\n") else np.append(newlines, len(data))
-    return np.concatenate((np.zeros(1, np.int64), ends))
+    """Where each line begins, and the end. A log of nothing but newlines must not need several times this much."""
+    octets = np.frombuffer(data, np.uint8)
+    unended = 1 if data and not data.endswith(b"\n") else 0
+    offsets = np.zeros(1 + np.count_nonzero(octets == 0x0A) + unended, np.int64)
+    at = 1
+    for begin in range(0, len(octets), STEP):
+        found = np.flatnonzero(octets[begin : begin + STEP] == 0x0A)
+        offsets[at : at + len(found)] = found + (begin + 1)
+        at += len(found)
+    if unended:
+        offsets[-1] = len(data)
+    return offsets
+
+
+def _lines_of_length(offsets: Numbers, least: int, most: int) -> Numbers:
+    """Indices of lines of so many bytes, newline included."""
+    parts = []
+    for begin in range(0, len(offsets) - 1, STEP):
+        length = np.diff(offsets[begin : begin + STEP + 1])
+        parts.append(np.flatnonzero((length >= least) & (length <= most)) + begin)
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _as_array(data: bytes, offsets: Numbers) -> pa.LargeBinaryArray:
@@ -178,7 +197,7 @@ def _merged_list(
 
 def _count_long(data: bytes, offsets: Numbers, cap: int) -> int:
     """Events in lines over the cap: each counts, and a line without any counts once."""
-    tag, over = TAG.encode(), np.flatnonzero(np.diff(offsets) > cap)
+    tag, over = TAG.encode(), _lines_of_length(offsets, cap + 1, len(data))
     return sum(max(1, data.count(tag, int(offsets[i]), int(offsets[i + 1]))) for i in over)
 
 
