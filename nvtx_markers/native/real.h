@@ -26,9 +26,9 @@ static inline void nm_unset(int **flag) { **flag = 0; }
     static name##_function name##_pointer = name##_first;                                               \
     static name##_function name##_behind, name##_libc;                                     \
     static result name##_guarded parameters {                                                           \
-        if (nm_forwarding != 0) return name##_libc arguments;                                           \
+        if (nm_forwarding != 0) return __atomic_load_n(&name##_libc, __ATOMIC_RELAXED) arguments;            \
         NM_FORWARDING;                                                                                  \
-        return name##_behind arguments;                                                                 \
+        return __atomic_load_n(&name##_behind, __ATOMIC_RELAXED) arguments;                                 \
     }                                                                                                   \
     static result name##_first parameters {                                                             \
         name##_function behind = (name##_function)nm_next(#name);                                       \
@@ -41,7 +41,7 @@ static inline void nm_unset(int **flag) { **flag = 0; }
         return __atomic_load_n(&name##_pointer, __ATOMIC_ACQUIRE) arguments;                            \
     }                                                                                                   \
     static inline result name##_call parameters {                                                       \
-        return __atomic_load_n(&name##_pointer, __ATOMIC_RELAXED) arguments;                            \
+        return __atomic_load_n(&name##_pointer, __ATOMIC_ACQUIRE) arguments;                            \
     }
 
 #endif
