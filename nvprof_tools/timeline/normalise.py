@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from nvprof_tools.errors import InvariantError
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.arrays import canonical, from_numpy, ints, validity
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
@@ -40,6 +41,8 @@ READ_ORDER = (
 )  # fmt: skip
 """The order normalising asks for tables in, so that they can be read ahead."""
 
+_MADE_OF = {"nvtx": ("nvtx_ranges", "nvtx_marks")}
+"""Accounts whose rows end up in tables of other names."""
 _CUDA_TABLES = ("kernels", "copies", "memsets", "syncs")
 
 
@@ -113,6 +116,7 @@ def normalise(raw: RawTables, limits: Limits = DEFAULT_LIMITS) -> Trace:
     _read_samples(work)
     numbering = number(raw, work.words, work.ids, work.nvtx_names)
     tables, quality = _finish(work, numbering)
+    _accounted(work, tables)
     launches, unseen = unseen_graphs(tables)
     measured = _measured(work, tables, launches)
     facts = work.metadata.session.facts
@@ -217,6 +221,20 @@ def _finish(work: _Work, numbering: Numbering) -> tuple[dict[str, pa.Table], lis
             quality.extend(_ambiguous(index))
     quality.extend(_unlaunched(tables))
     return tables, quality
+
+
+def _accounted(work: _Work, tables: Mapping[str, pa.Table]) -> None:
+    """Every row read is in a table or was set aside for a reason.
+
+    :raises InvariantError: ``rows-unaccounted``.
+    """
+    for account in work.accounts.values():
+        if account.table == "gpu_metrics" and not work.raw.has("GPU_METRICS"):
+            continue  # one event holds many samples
+        made = sum(tables[name].num_rows for name in _MADE_OF.get(account.table, (account.table,)))
+        if made != account.kept:
+            message = f"{account.table}: {account.read:,} rows read, {account.kept:,} accounted for, {made:,} there"
+            raise InvariantError("rows-unaccounted", message, "report it with the trace, or a golden of it")
 
 
 def _calls(index: CallIndex | None, draft: Mapping[str, pa.Array]) -> pa.Array:
