@@ -1,6 +1,6 @@
 """The steps' figures (``timed.py``), what was recorded, and the ratios, as one JSON document.
 
-    python3 summary.py RESULTS.jsonl EXPORT.sqlite LOG
+python3 summary.py RESULTS.jsonl EXPORT.sqlite LOG
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ def main() -> int:
                 "by our median": round(step["wall_s"] / ours[len(ours) // 2], 2),
                 "by our slowest": round(step["wall_s"] / ours[-1], 2),
             }
-    machine = {"processor": processor(), "processors": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    machine = {
+        "processor": processor(),
+        "processors": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+    }
     document = {"machine": machine, "recorded": recorded(export, log), "steps": steps, "ratios": ratios}
     print(json.dumps(document, indent=1))
     return 0

@@ -2,8 +2,8 @@
 
     python3 timed.py RESULTS.jsonl NAME LIMIT_S OUTPUT -- COMMAND…
 
-Appends a line of JSON: wall and processor seconds, the largest resident set of any process of it, its exit code (124: the
-limit). Its output goes to the file OUTPUT. Always ends with 0, so that what comes next still runs.
+Appends a line of JSON: wall and processor seconds, the largest resident set of any process of it, its exit code (124:
+the limit). Its output goes to the file OUTPUT. Always ends with 0, so that what comes next still runs.
 """
 
 from __future__ import annotations
