@@ -1,4 +1,4 @@
-"""Rows read = rows kept + rows set aside, for every table of every fixture: the file asked in SQL, our tables counted."""
+"""Rows read = rows kept + rows set aside, for every table of every fixture: the file in SQL, our tables counted."""
 
 from __future__ import annotations
 
