@@ -30,7 +30,7 @@ from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_c
 from nvprof_tools.attribution.evidence import RANGE_ROLES
 from nvprof_tools.attribution.placement import NEVER
 from nvprof_tools.attribution.sections import Sections
-from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections
+from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections, work_sections
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.errors import UsageError
 from nvprof_tools.model.attribution import Attribution, Clock, Inputs, PartitionView, Rung, Window
@@ -73,13 +73,13 @@ def attribute(
     options = options or Options()
     runs = _runs(log, run)
     pipeline, found = best(trace, runs, pipelines)
-    code, names = stages.classify_kernels(trace, pipeline, kernel_sections(trace, found.owners))
+    code, names = stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))
     work = device_work.gather(trace, code, names)
-    work = work.owned(device_work.sections_of(trace, work, found.owners))
+    work = work.owned(work_sections(found, work.call))
     span, items = window.choose(options.window, found.placed, pipeline, trace, work)
     if len(found.sections) == 0 and found.placed is None:
         found = implicit(found, trace, work, span, pipeline)
-        work = work.owned(device_work.sections_of(trace, work, found.owners))
+        work = work.owned(work_sections(found, work.call))
     join = None
     if counters is not None:
         join = join_counters(trace, counters, code, names, window=(span.start_ns, span.end_ns))

@@ -95,7 +95,7 @@ def _oldest_in_call(
     once, which is the number of workers. Each elementary stretch then asks every slot.
     """
     calls = evidence.calls
-    section = owners.of(calls.thread, calls.start)
+    section = owners.of_rows(calls)
     keep = (section >= 0) & (calls.end > calls.start)
     keep[keep] = mine[section[keep]]
     rows = np.flatnonzero(keep)

@@ -38,7 +38,7 @@ class LockedTime:
 def find(evidence: Evidence, sections: Sections, owners: Owners, parts: Segments) -> LockedTime:
     """Driver-lock time of every section, blocker by blocker. Exact: pieces of the partition view's own segments."""
     locks, calls = evidence.driver_locks, evidence.calls
-    owner, call_owner = owners.of(locks.thread, locks.start), owners.of(calls.thread, calls.start)
+    owner, call_owner = owners.of_rows(locks), owners.of_rows(calls)
     rank, ranks = _ranks(owners, locks.thread, owner)
     call_rank, _ = _ranks(owners, calls.thread, call_owner)
     found: list[tuple[Spans, int, Ints]] = []

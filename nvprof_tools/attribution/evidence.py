@@ -196,6 +196,7 @@ def _inside_calls(rows: Rows, calls: Rows) -> Rows:
     """Rows that begin inside a call of their thread, once a category of such a call: calls nest, and which of them
     counts at an instant is for the view to say. ``code``: the category."""
     found = []
+    calls = calls.where(np.lexsort((calls.start, calls.thread)))  # once, not once a category
     for code in range(len(CALLS)):
         of_kind = calls.where(np.flatnonzero(calls.code == code))
         inside = np.flatnonzero(locate(of_kind.thread, of_kind.start, of_kind.end, rows.thread, rows.start) >= 0)

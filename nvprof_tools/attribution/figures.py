@@ -44,9 +44,9 @@ class Basis:
 
     def durations(self, rows: Rows, code: int) -> Ints:
         """Lengths of the rows of one code that belong to a shown section, ns."""
-        mine = rows.where(np.flatnonzero(rows.code == code))
-        owned = np.append(self.shown, False)[self.owners.of(mine.thread, mine.start)]
-        lengths: Ints = (mine.end - mine.start)[owned]
+        mine = np.flatnonzero(rows.code == code)
+        mine = mine[np.append(self.shown, False)[self.owners.of_rows(rows)[mine]]]
+        lengths: Ints = rows.end[mine] - rows.start[mine]
         return lengths
 
 

@@ -57,14 +57,14 @@ def _logged(placed: Placed) -> dict[str | None, dict[str, int | None]]:
     out: dict[str | None, dict[str, int | None]] = {}
     code = {job: i for i, job in enumerate(dict.fromkeys(names))}
     of = np.array([code[job] for job in names], np.int64)
-    for job, number in code.items():
-        rows = of == number
+    bounds = np.cumsum(np.bincount(of, minlength=len(code)))[:-1]
+    for job, rows in zip(code, np.split(np.argsort(of, kind="stable"), bounds), strict=True):
         begins = np.concatenate([time[c][rows] for c in ("synth_start_ms", "picked_ms", "gpu_start_ms")])
         begins, ends = begins[begins != NEVER], time["gpu_end_ms"][rows]
         ends = ends[ends != NEVER]
         brackets = _both(time["gpu_start_ms"][rows], time["gpu_end_ms"][rows])
         out[job] = {
-            "partitions": int(rows.sum()),
+            "partitions": len(rows),
             "wall": int(ends.max() - begins.min()) if len(ends) and len(begins) else None,
             "synthesis": _sum(time["synth_start_ms"][rows], time["synth_end_ms"][rows]),
             "queue": _sum(time["sent_ms"][rows], time["picked_ms"][rows]),

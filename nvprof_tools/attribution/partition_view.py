@@ -25,10 +25,10 @@ def view(
         *busy_layers(lanes, work, work.section),
         Layer("mutex_wait", lanes.place(waits.section, waits.start, waits.end)),
     ]
-    ranges, owner = evidence.ranges, owners.of(evidence.ranges.thread, evidence.ranges.start)
+    ranges, owner = evidence.ranges, owners.of_rows(evidence.ranges)
     barrier = np.flatnonzero((ranges.code == RANGE_ROLES.index("barrier_wait")) & (owner >= 0))
     layers.append(Layer("barrier_wait", lanes.place(owner[barrier], ranges.start[barrier], ranges.end[barrier])))
-    calls, call_owner = evidence.calls, owners.of(evidence.calls.thread, evidence.calls.start)
+    calls, call_owner = evidence.calls, owners.of_rows(evidence.calls)
     for code, category in enumerate(CALLS):
         rows = np.flatnonzero((calls.code == code) & (call_owner >= 0))
         layers.append(Layer(category, lanes.place(call_owner[rows], calls.start[rows], calls.end[rows])))
@@ -40,7 +40,7 @@ def view(
         _labelled(lanes, calls.where(other), call_owner[other], evidence.call_name[other], evidence.call_names)
     )
     layers.extend(_cpu_ranges(lanes, evidence, owner, sections))
-    os_owner = owners.of(evidence.os_waits.thread, evidence.os_waits.start)
+    os_owner = owners.of_rows(evidence.os_waits)
     rows = np.flatnonzero(os_owner >= 0)
     layers.append(
         _labelled(lanes, evidence.os_waits.where(rows), os_owner[rows], evidence.os_waits.code[rows], evidence.os_names)

@@ -223,7 +223,7 @@ def constraint_work(evidence: Evidence, sections: Sections, owners: Owners, pipe
         last = np.where(sections.open, _last_call(evidence, sections, owners), sections.end)
         return Work(sections.start, np.maximum(last, sections.start + 1), sections.caller)
     calls = evidence.calls
-    section = owners.of(calls.thread, calls.start)
+    section = owners.of_rows(calls)
     first = np.full(len(sections), np.iinfo(np.int64).max)
     last = np.full(len(sections), NEVER)
     launch = np.flatnonzero((calls.code == LAUNCH) & (section >= 0))
@@ -243,7 +243,7 @@ def constraint_work(evidence: Evidence, sections: Sections, owners: Owners, pipe
 def _last_call(evidence: Evidence, sections: Sections, owners: Owners) -> Ints:
     """End of the last recorded CUDA call of each section's threads; its start when there is none."""
     last = sections.start.copy()
-    section = owners.of(evidence.calls.thread, evidence.calls.start)
+    section = owners.of_rows(evidence.calls)
     own = section >= 0
     np.maximum.at(last, section[own], evidence.calls.end[own])
     return np.minimum(last, sections.end)

@@ -7,7 +7,7 @@ an episode to its bracket; the work below does not need it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -86,6 +86,15 @@ class Owners:
     end: Ints
     section: Ints
     caller: Flags
+    _known: dict[int, tuple[Rows, Ints]] = field(default_factory=dict, repr=False, compare=False)
+
+    def of_rows(self, rows: Rows) -> Ints:
+        """The section each row's thread works for when the row begins; −1 for none. Looked up once for the same rows,
+        so the result is nobody's to change."""
+        known = self._known.get(id(rows))
+        if known is None:
+            known = self._known[id(rows)] = (rows, self.of(rows.thread, rows.start))
+        return known[1]
 
     def of(self, thread: Ints, at: Ints) -> Ints:
         """The section each ``(thread, at)`` works for; −1 for none."""
@@ -196,7 +205,7 @@ def lock_waits(evidence: Evidence, sections: Sections, owners: Owners, pipeline:
     rows, section = rows[on_caller], section[on_caller]
     ranged = np.isin(np.arange(len(sections)), section)
     waits = evidence.waits
-    lock_section = owners.of(waits.thread, waits.start)
+    lock_section = owners.of_rows(waits)
     fit = (lock_section >= 0) & (waits.thread == sections.caller_of(lock_section))
     fit[fit] = ~ranged[lock_section[fit]]
     locks = np.flatnonzero(fit)
@@ -219,7 +228,7 @@ def _short_gaps(
     """For sections without a lock row: the gap right before the first in-lock call, if it is short and a pinning call
     comes before it: there the lock was taken."""
     calls = evidence.calls
-    section = owners.of(calls.thread, calls.start)
+    section = owners.of_rows(calls)
     mine = np.flatnonzero((section >= 0) & (calls.thread == sections.caller_of(section)))
     mine = mine[wanted[section[mine]]]
     mine = mine[np.lexsort((calls.start[mine], section[mine]))]
@@ -267,7 +276,7 @@ def _in_lock_calls(evidence: Evidence, sections: Sections, owners: Owners, pipel
     """Per section: start of the caller's first first-in-lock call, end of its last last-in-lock call after it."""
     calls = evidence.calls
     first, last = _named(evidence, pipeline.in_lock.first), _named(evidence, pipeline.in_lock.last)
-    section = owners.of(calls.thread, calls.start)
+    section = owners.of_rows(calls)
     mine = (section >= 0) & (calls.thread == sections.caller_of(section))
     low = np.full(len(sections), np.iinfo(np.int64).max)
     high = np.full(len(sections), np.iinfo(np.int64).min)

@@ -2,6 +2,7 @@
 
 A fresh thread a partition launches its kernels. With one mutex a GPU the section that holds it then is the one; where
 holds of several GPUs overlap, the call that created the thread decides, else the hold that began last before it.
+A section of which no hold is known counts as held while it is the only one of its process that is open.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners,
     """Add to the callers the threads they started."""
     calls = evidence.calls
     other = np.flatnonzero(~np.isin(calls.thread, np.unique(owners.thread)))
-    if len(other) == 0 or len(holds) == 0:
+    if len(other) == 0:
         return owners
     threads, number = np.unique(calls.thread[other], return_inverse=True)
     first, last = _extent(number, calls.start[other], calls.end[other], len(threads))
@@ -30,7 +31,7 @@ def with_started_threads(evidence: Evidence, sections: Sections, owners: Owners,
     process[number] = calls.process[other]
     chosen = _by_whole_span(evidence, sections, holds, process, threads, first, last)
     loose = np.flatnonzero(chosen[number] < 0)
-    served = _by_each_call(sections, holds, calls.where(other[loose]))
+    served = _by_each_call(sections, _joined(holds, _alone(sections, holds)), calls.where(other[loose]))
     kept = np.flatnonzero(chosen >= 0)
     low, high = _widened(evidence, threads[kept], first[kept], last[kept])
     section = np.concatenate([chosen[kept], served.code])
@@ -49,6 +50,8 @@ def _by_whole_span(
     evidence: Evidence, sections: Sections, holds: Held, process: Ints, threads: Ints, first: Ints, last: Ints
 ) -> Ints:
     """For each thread the section whose hold contains all of its calls; −1 for none."""
+    if len(holds) == 0:
+        return np.full(len(threads), -1, np.int64)
     slot, count = slots(holds.start, holds.end)
     fits = np.full((count, len(threads)), -1, np.int64)
     for k in range(count):
@@ -96,6 +99,28 @@ def _creators(evidence: Evidence, sections: Sections, threads: Ints) -> Ints:
         np.append(created.start, 0)[maker],
     )
     return np.where(maker >= 0, section, -1)
+
+
+def _alone(sections: Sections, holds: Held) -> Held:
+    """When a section of which no hold is known is the only open one of its process."""
+    rows = np.arange(len(sections))
+    time, process = np.concatenate([sections.start, sections.end]), np.tile(sections.process, 2)
+    order = np.lexsort((time, process))
+    opened = np.cumsum(np.repeat([1, -1], len(rows))[order])[:-1]
+    # Where one is open, the sum of the open ones' numbers is its own.
+    number = np.cumsum(np.concatenate([rows, -rows])[order])[:-1]
+    begin, end = time[order][:-1], time[order][1:]
+    alone = (opened == 1) & (begin < end)
+    alone[alone] = ~np.isin(number[alone], holds.section)
+    return Held(number[alone], begin[alone], end[alone])
+
+
+def _joined(first: Held, second: Held) -> Held:
+    return Held(
+        np.concatenate([first.section, second.section]),
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.end, second.end]),
+    )
 
 
 def _by_each_call(sections: Sections, holds: Held, calls: Rows) -> Rows:

@@ -139,7 +139,7 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
             continue
         matched = 0 if found.placed is None else found.placed.matched
         known = int((found.evidence.ranges.code >= 0).sum())
-        kernels = int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found.owners))[0] >= 0).sum())
+        kernels = int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))[0] >= 0).sum())
         score = (matched, known, kernels)
         if top is None or score >= top[0]:
             top = (score, pipeline, found)
@@ -148,14 +148,14 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
     return top[1], top[2]
 
 
-def kernel_sections(trace: Trace, owners: Owners) -> Ints:
+def kernel_sections(trace: Trace, found: Found) -> Ints:
     """The section each kernel was launched for; −1 for none."""
-    call = ints(trace["kernels"], "api_call")
-    section = np.full(len(call), -1, np.int64)
-    known = np.flatnonzero(call >= 0)
-    calls = trace["api_calls"]
-    section[known] = owners.of(ints(calls, "thread")[call[known]], ints(calls, "start_ns")[call[known]])
-    return section
+    return work_sections(found, ints(trace["kernels"], "api_call"))
+
+
+def work_sections(found: Found, call: Ints) -> Ints:
+    """The section each row was launched for, by the launching call (−1: unlaunched) and its thread; −1 for none."""
+    return np.append(found.owners.of_rows(found.evidence.calls), -1)[call]
 
 
 def implicit(found: Found, trace: Trace, work: Work, span: Window, pipeline: Pipeline) -> Found:

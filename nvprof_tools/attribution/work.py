@@ -8,7 +8,6 @@ import numpy as np
 
 from nvprof_tools.attribution.categories import BUSY
 from nvprof_tools.attribution.engine import Layer
-from nvprof_tools.attribution.sections import Owners
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import classify, ints, names
 from nvprof_tools.timeline.intervals import Ints
@@ -107,16 +106,6 @@ def gather(trace: Trace, stage: Ints, stages: list[str]) -> Work:
         words,
         len(kernels),
     )
-
-
-def sections_of(trace: Trace, work: Work, owners: Owners) -> Ints:
-    """The section each row was launched for, by the launching call's thread and time; −1 for none."""
-    table = trace["api_calls"]
-    section = np.full(len(work), -1, np.int64)
-    launched = np.flatnonzero(work.call >= 0)
-    call = work.call[launched]
-    section[launched] = owners.of(ints(table, "thread")[call], ints(table, "start_ns")[call])
-    return section
 
 
 def device_of_sections(work: Work, count: int) -> Ints:

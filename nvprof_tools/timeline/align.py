@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from nvprof_tools.timeline.intervals import Index, Ints
+from nvprof_tools.timeline.intervals import Index, Ints, distinct
 from nvprof_tools.timeline.lanes import Lanes
 
 MS = 1_000_000
@@ -350,7 +350,7 @@ def _stretches(unit: Index, bracket: Index, low: Ints, high: Ints, around: int, 
         _, begin, end = lanes.lift(lanes.place(lane, low, high + 1))
         starts.append(begin)
         ends.append(end)
-    grid = np.unique(np.concatenate([*starts, *ends]))
+    grid = distinct(*starts, *ends)
     for begin, end in zip(starts, ends, strict=True):
         step = np.zeros(len(grid), np.int64)
         np.add.at(step, np.searchsorted(grid, begin), 1)

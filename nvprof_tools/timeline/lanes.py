@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.errors import SourceError
+from nvprof_tools.native.library import covering
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
 
 _AXIS_END = 2**62
@@ -106,8 +107,11 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     found = np.full(len(key), -1, np.intp)
     if len(owner_key) == 0 or len(key) == 0:
         return found
-    order = np.lexsort((owner_start, owner_key))
-    keys, starts, ends = owner_key[order], owner_start[order], owner_end[order]
+    keys, starts, ends = owner_key, owner_start, owner_end
+    order = np.arange(len(keys))
+    if not _rises(keys, starts):
+        order = np.lexsort((starts, keys))
+        keys, starts, ends = keys[order], starts[order], ends[order]
     fresh = np.append(True, keys[1:] != keys[:-1])
     group = np.cumsum(fresh) - 1
     unique_keys = keys[fresh]
@@ -128,11 +132,26 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     base = group * stride
     begin, end, asked = begin + base, np.maximum(end, 0) + base, asked + slot * stride
     # An owner of an earlier key ends below every instant of a later one, so one comparison decides.
+    row = covering(begin, end, asked)
+    if row is None:
+        row = _covering(begin, end, asked)
+    found[known] = np.append(order, -1)[row]
+    return found
+
+
+def _rises(key: Ints, start: Ints) -> bool:
+    """Whether rows are sorted by key, then by start."""
+    same = key[1:] == key[:-1]
+    return bool(((key[1:] > key[:-1]) | (same & (start[1:] >= start[:-1]))).all())
+
+
+def _covering(begin: Ints, end: Ints, asked: Ints) -> Index:
+    """For each instant the last interval that covers it, −1 for none; ``begin`` rises."""
+    found = np.full(len(asked), -1, np.intp)
     row = np.searchsorted(begin, asked, side="right") - 1
     some = np.flatnonzero(row >= 0)
     some = some[np.maximum.accumulate(end)[row[some]] > asked[some]]
-    row, asked = row[some], asked[some]
-    found[known[some]] = order[_last_above(end, row, asked)]
+    found[some] = _last_above(end, row[some], asked[some])
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from nvprof_tools.model.arrays import Ints, canonical, flat, from_numpy, ints, strings, validity
+from nvprof_tools.model.arrays import Ints, canonical, flat, from_numpy, ints, strings, to_numpy, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.gpu_work import _enum
@@ -27,11 +27,14 @@ def gpu_metrics(
     table, times = keep_instants(table, "timestamp", clock, account)
     kind, kinds = factorise(table["typeId"])
     metric, metrics = factorise(table["metricId"])
-    labels = _metric_labels(described)
+    labels, scales = _metric_labels(described)
     kind_ids, metric_ids = ints(kinds).tolist(), ints(metrics).tolist()
     words = [labels.get((k, m), f"metric {m}") for k in kind_ids for m in metric_ids]
     codes = (kind.astype(np.int64) * max(len(metric_ids), 1) + metric).astype(np.int32)
     value, items = _values(ints(table["value"]), codes, words, validity(table["value"]))
+    scale = np.array([scales.get((k, m), 1) for k in kind_ids for m in metric_ids] or [1], np.int64)
+    if (scale != 1).any():
+        value = from_numpy(to_numpy(value).astype(np.float64) / scale[codes], validity(value))
     return {
         "time_ns": from_numpy(times),
         "device": from_numpy(ids.sampled_device_codes(ints(table["typeId"]) & GPU_OF_TYPE)),
@@ -40,16 +43,19 @@ def gpu_metrics(
     }, items
 
 
-def _metric_labels(described: pa.Table | None) -> dict[tuple[int, int], str]:
+def _metric_labels(described: pa.Table | None) -> tuple[dict[tuple[int, int], str], dict[tuple[int, int], int]]:
+    """Names, and by what the values are divided, by (typeId, metricId)."""
     if described is None:
-        return {}
+        return {}, {}
     rows = zip(
         ints(described["typeId"]).tolist(),
         ints(described["metricId"]).tolist(),
         flat(described["metricName"]).to_pylist(),
+        flat(described["scale"]).to_pylist(),
         strict=True,
     )
-    return {(kind, metric): name for kind, metric, name in rows if name}
+    known = [((kind, metric), name, scale) for kind, metric, name, scale in rows]
+    return {key: name for key, name, _ in known if name}, {key: scale for key, _, scale in known if scale}
 
 
 def _values(raw: Ints, codes: np.ndarray, words: list[str], given: np.ndarray) -> tuple[pa.Array, list[QualityItem]]:

@@ -21,6 +21,8 @@ PLAIN = re.compile(r"[\w .,:;%+*-]{1,120}")
 EXPORT_FACTS = {
     "EXPORT_PRODUCT_VERSION": "nsys_version",
     "EXPORT_SCHEMA_VERSION": "schema_version",
+    "COLLECTOR_VERSION": "collector_version",
+    "CUPTI_VERSION": "cupti_version",
     "EXPORT_PARAM_TIME_NORMALIZE": "time_normalize",
     "EXPORT_CONFIG_TIME_SHIFT": "time_shift_ns",
     "EXPORT_PARAM_TABLES_TO_EXPORT": "tables_exported",
