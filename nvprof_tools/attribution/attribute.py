@@ -24,10 +24,10 @@ from nvprof_tools.attribution import (
     window,
 )
 from nvprof_tools.attribution import work as device_work
-from nvprof_tools.attribution.categories import CATEGORIES
 from nvprof_tools.attribution.charge import in_charge
 from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_counters
 from nvprof_tools.attribution.evidence import RANGE_ROLES
+from nvprof_tools.attribution.parallel import both
 from nvprof_tools.attribution.placement import NEVER
 from nvprof_tools.attribution.sections import Sections
 from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections, work_sections
@@ -122,14 +122,19 @@ def _assemble(
     if len(devices) == 1:
         of_section = np.where(of_section < 0, 0, of_section)
     lost = placement.lost_time(evidence, sections, found.owners, _records_lost(trace, found))
-    parts = partition_view.view(evidence, sections, found.owners, found.waits, work, lost)
-    locked = driver_locks.find(evidence, sections, found.owners, parts)
     bounds = (span.start_ns, span.end_ns)
-    charges = [
-        in_charge(bounds, np.flatnonzero(of_section == d), evidence, sections, found.owners, found.waits, found.held)
-        for d in devices
-    ]
-    on_devices = device_view.view(bounds, work, charges, parts, _background(found))
+    found.owners.of_rows(evidence.calls)  # what both steps look up
+    parts, charges = both(
+        lambda: partition_view.view(evidence, sections, found.owners, found.waits, work, lost),
+        lambda: [
+            in_charge(bounds, np.flatnonzero(of_section == d), evidence, sections, found.owners, found.waits, found.held)
+            for d in devices
+        ],
+    )
+    on_devices, locked = both(
+        lambda: device_view.view(bounds, work, charges, parts, _background(found)),
+        lambda: driver_locks.find(evidence, sections, found.owners, parts),
+    )
     shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
     partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
     partitions = [p for p in partitions if _asked_for(p, options)]
@@ -142,8 +147,7 @@ def _assemble(
         locked,
         np.isin(np.arange(len(sections)), [p.section for p in partitions if p.section is not None]),
     )
-    totals = {c: sum(p.categories.get(c, 0) for p in partitions) for c in CATEGORIES}
-    idle = {c: sum(v.categories.get(c, 0) for v in views) for c in CATEGORIES}
+    totals, idle = jobs.summed(partitions), jobs.summed(views)
     if placed is not None:
         items.extend(placement.clock_quality(placed))
     items.extend(_section_quality(found, sections))

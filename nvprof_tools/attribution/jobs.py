@@ -8,7 +8,7 @@ import numpy as np
 
 from nvprof_tools.attribution.categories import CATEGORIES
 from nvprof_tools.attribution.placement import NEVER, Placed
-from nvprof_tools.model.attribution import JobView, PartitionView
+from nvprof_tools.model.attribution import DeviceView, JobView, PartitionView
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import Ints, union
 
@@ -24,7 +24,7 @@ def jobs(partitions: Sequence[PartitionView], placed: Placed | None) -> list[Job
     out = []
     for job in names:
         members = by_job.get(job, [])
-        categories = {c: sum(p.categories.get(c, 0) for p in members) for c in CATEGORIES}
+        categories = summed(members)
         log = logged.get(job)
         walls = [(p.start_ns, p.end_ns) for p in members if p.start_ns is not None and p.end_ns is not None]
         if log is None and not walls:
@@ -44,6 +44,15 @@ def jobs(partitions: Sequence[PartitionView], placed: Placed | None) -> list[Job
             )
         )
     return out
+
+
+def summed(parts: Sequence[PartitionView | DeviceView]) -> dict[str, int]:
+    """Each category's time in all of them, ns."""
+    sums = dict.fromkeys(CATEGORIES, 0)
+    for part in parts:
+        for category, ns in part.categories.items():
+            sums[category] += ns
+    return sums
 
 
 def _logged(placed: Placed) -> dict[str | None, dict[str, int | None]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.attribution import placement, stages
 from nvprof_tools.attribution.evidence import Evidence, gather
+from nvprof_tools.attribution.parallel import at_once
 from nvprof_tools.attribution.placement import Placed
 from nvprof_tools.attribution.sections import (
     Held,
@@ -131,11 +133,9 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
     """
     top: tuple[tuple[int, int, int], Pipeline, Found] | None = None
     refused: AlignmentError | None = None
-    for pipeline in pipelines:
-        try:
-            found = survey(trace, runs, pipeline)
-        except AlignmentError as error:
-            refused = refused or error
+    for pipeline, found in zip(pipelines, at_once([partial(_tried, trace, runs, p) for p in pipelines]), strict=True):
+        if isinstance(found, AlignmentError):
+            refused = refused or found
             continue
         matched = 0 if found.placed is None else found.placed.matched
         known = int((found.evidence.ranges.code >= 0).sum())
@@ -146,6 +146,13 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
     if top is None:
         raise refused or UsageError("no-pipeline", "no pipeline was given", "give --pipeline")
     return top[1], top[2]
+
+
+def _tried(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found | AlignmentError:
+    try:
+        return survey(trace, runs, pipeline)
+    except AlignmentError as error:
+        return error
 
 
 def kernel_sections(trace: Trace, found: Found) -> Ints:

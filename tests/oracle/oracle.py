@@ -227,7 +227,7 @@ def started_threads(world: World, sections: Sequence[Section]) -> dict[int, list
 
     A thread all of whose CUDA calls lie in one section's hold works for that section; where several holds contain them
     all (several devices), for the one that began last. Any other thread works for each section in whose hold it makes
-    calls, during that hold.
+    calls, during that hold. A section of which no hold is known counts as held while no other of its process is open.
     """
     works: dict[int, list[Work]] = {}
     callers = {s.caller for s in sections}
@@ -242,9 +242,18 @@ def started_threads(world: World, sections: Sequence[Section]) -> dict[int, list
             works.setdefault(last, []).append((thread, sections[last].start, sections[last].end))
         else:
             for i in mine:
-                served = [(a, b) for a, b in sections[i].holds if any(a <= c.start < b for c in calls)]
+                held = sections[i].holds or alone(sections, i)
+                served = [(a, b) for a, b in held if any(a <= c.start < b for c in calls)]
                 works.setdefault(i, []).extend((thread, a, b) for a, b in served)
     return works
+
+
+def alone(sections: Sequence[Section], i: int) -> tuple[Interval, ...]:
+    """When no other section of its process is open."""
+    s = sections[i]
+    others = [o for j, o in enumerate(sections) if j != i and o.process == s.process]
+    edges = sorted({s.start, s.end, *(t for o in others for t in (o.start, o.end) if s.start < t < s.end)})
+    return tuple((a, b) for a, b in pairwise(edges) if not any(o.start <= a < o.end for o in others))
 
 
 def with_threads(s: Section, works: Sequence[Work]) -> Section:

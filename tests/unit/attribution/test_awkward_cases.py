@@ -98,3 +98,17 @@ def test_a_partition_that_failed_is_open_and_counted(tmp_path: Path) -> None:
     assert len(unended) == 1
     assert unended[0].bracket_start_ns is not None
     assert unended[0].categories["kernel"] > 0
+
+
+def test_without_a_lock_the_only_open_section_has_the_work_of_other_threads(tmp_path: Path) -> None:
+    """A framework's own thread launches for whoever is open; with two open nobody can say, and nobody gets it."""
+    export = Export("2025.3", duration=1_000_000)
+    export.board(0, ordinal=0)
+    export.nvtx(10_000, 60_000, "gpu_section", thread=100)
+    export.nvtx(70_000, 130_000, "gpu_section", thread=100)
+    export.nvtx(110_000, 150_000, "gpu_section", thread=101)
+    for number, (at, until) in enumerate([(25_000, 30_000), (80_000, 90_000), (121_000, 125_000)]):
+        export.call(at - 5_000, at - 3_000, "cudaLaunchKernel", correlation=number, thread=200)
+        export.kernel(at, until, correlation=number)
+    found = answer(export, tmp_path, "0:200000")
+    assert [p.categories.get("kernel", 0) for p in found.partitions] == [5_000, 10_000, 0]
