@@ -1,21 +1,20 @@
-"""One command, captured: the program under nsys, plain beside it where asked, and once more under ncu."""
+"""One command, captured: the program under a profiler, plain beside it where asked, and once more under ncu."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import nvtx_markers
 from nvprof_tools.capture import kernels, nsys, nvml, observer, tools
+from nvprof_tools.capture.recorder import Choice, Recorder, call, choose
 from nvprof_tools.capture.running import Outcome, run
-from nvprof_tools.capture.tools import Tool
-from nvprof_tools.errors import SourceError, ToolError, UsageError
+from nvprof_tools.errors import ToolError, UsageError
 from nvprof_tools.files.atomic import write_bytes, write_text
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity
@@ -23,7 +22,6 @@ from nvprof_tools.model.trace import Trace
 
 RUN_FOLDER = "{run}"
 """Stands for the run's folder in the command, so that what each run writes has a place of its own."""
-_TOOL_SECONDS = 3_600
 
 Say = Callable[[str], None]
 
@@ -31,7 +29,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True)
 class Request:
     """What to run and how. ``repeats``: pairs of a plain and a profiled run, 0 for the profiled run alone;
-    ``counters``: null for no second run; ``markers``: preload them; ``watch``: sample NVML."""
+    ``counters``: null for no second run; ``markers``: preload them; ``collector``: what records; ``watch``: sample
+    NVML."""
 
     command: tuple[str, ...]
     folder: Path
@@ -40,6 +39,7 @@ class Request:
     repeats: int = 0
     counters: kernels.Wish | None = None
     markers: bool = True
+    collector: Choice = "auto"
     watch: bool = True
 
 
@@ -68,30 +68,15 @@ def capture(request: Request, echo: tuple[int, int] | None, say: Say) -> Capture
     """Run it all, but ncu's part, which needs the first run's answer (:func:`count`).
 
     :param say: told each step, for whoever waits.
-    :raises ToolError: ``program-not-found``, ``nsys-missing``, ``run-folder-exists``, ``profiler-not-started``. What
-        goes wrong after the program has run is in ``failure``: its output is worth keeping.
+    :raises ToolError: ``program-not-found``, ``nsys-missing``, ``collector-missing``, ``run-folder-exists``,
+        ``profiler-not-started``. What goes wrong after the program has run is in ``failure``: its output is
+        worth keeping.
     """
     _check_program(request.command[0])
-    profiler = tools.find("nsys")
-    if profiler is None:
-        raise SourceError(
-            "nsys-missing",
-            "nsys was not found: neither on the PATH nor where installers put it",
-            "install Nsight Systems; see nvprof-tools doctor",
-        )
+    recorder = choose(request.collector, request.markers)
     _make(request.folder)
-    known, done = nsys.abilities(profiler), Captured(request.folder)
-    preload = nvtx_markers.preload_library() if request.markers else None
-    if request.markers and preload is None:
-        done.quality.append(
-            QualityItem(
-                "markers-missing",
-                Severity.NOTICE,
-                1,
-                f"the markers were not loaded ({nvtx_markers.native_status().reason}); nsys traced the system's calls",
-                "install a C compiler and reinstall nvprof-tools",
-            )
-        )
+    done = Captured(request.folder)
+    done.quality += recorder.quality
     wish = request.capture
     for number in range(1, max(request.repeats, 1) + 1):
         if request.repeats:
@@ -100,13 +85,13 @@ def capture(request: Request, echo: tuple[int, int] | None, say: Say) -> Capture
             if wish.expected_s is None and plain.wall_ns is not None:
                 wish = replace(wish, expected_s=plain.wall_ns / 1e9)
         if number == 1:
-            say(f"under nsys {profiler.version or '(version unknown)'}")
-            _main(request, wish, profiler, known, preload, echo, done)
+            say(f"under {recorder.label}")
+            _main(request, wish, recorder, echo, done)
             if done.failure is not None:
                 break
         else:
-            say(f"run {number} of {request.repeats} under nsys")
-            _again(request, wish, profiler, known, preload, done, number)
+            say(f"run {number} of {request.repeats} under {recorder.name}")
+            _again(request, wish, recorder, done, number)
     return done
 
 
@@ -138,33 +123,26 @@ def _count(request: Request, wish: kernels.Wish, done: Captured, trace: Trace, s
     report = folder / "counters.ncu-rep"
     if not report.is_file():
         raise kernels.explain(outcome.said, outcome.profiler_code)
-    page = _call(kernels.page_command(tool, str(report)), {**os.environ, "LC_ALL": "C"})
+    page = call(kernels.page_command(tool, str(report)), {**os.environ, "LC_ALL": "C"})
     if page.returncode != 0 or not page.stdout.strip():
         raise kernels.explain((page.stdout + page.stderr).decode("utf-8", "replace"), page.returncode)
     write_bytes(folder / "counters.csv", page.stdout)
     return folder / "counters.csv"
 
 
-def _main(
-    request: Request,
-    wish: nsys.Wish,
-    profiler: Tool,
-    known: str,
-    preload: Path | None,
-    echo: tuple[int, int] | None,
-    done: Captured,
-) -> None:
+def _main(request: Request, wish: nsys.Wish, recorder: Recorder, echo: tuple[int, int] | None, done: Captured) -> None:
     """The run that is reported."""
     folder = request.folder
     watch = nvml.Sampler() if request.watch else None
     if watch is not None:
         watch.start()
     try:
-        outcome, chosen, refused = _profiled(request, folder, wish, profiler, known, preload, echo)
+        recorded = recorder.record(_command(request, folder), folder, wish, echo)
     finally:
         table = None if watch is None else watch.stop()
-    done.outcome = outcome
-    done.facts["nsys"] = {"version": profiler.version, "options": chosen}
+    outcome = done.outcome = recorded.outcome
+    done.facts["collector"] = recorder.name
+    done.facts[recorder.name] = dict(recorded.facts)
     if watch is not None:
         done.facts["driver"], done.facts["gpus"] = watch.driver, watch.devices
         if watch.missing:
@@ -174,41 +152,15 @@ def _main(
         elif table is not None and len(table):
             done.nvml = folder / "nvml.parquet"
             nvml.write(table, done.nvml)
-    done.quality += _doubts(outcome, refused)
+    done.quality += _doubts(outcome, recorded.refused)
     done.log = _log(folder)
-    report = folder / "trace.nsys-rep"
-    if not report.is_file():
-        done.failure = nsys.explain(outcome.said, outcome.profiler_code, folder, profiler)
+    try:
+        done.trace = recorder.trace(folder, outcome)
+    except ToolError as error:
+        done.failure = error
         return
-    out = folder / "trace.sqlite"
-    exported = _call(nsys.export_command(profiler, report, out))
-    if exported.returncode != 0 or not out.is_file():
-        said = (exported.stdout + exported.stderr).decode("utf-8", "replace")
-        done.failure = nsys.explain_export(said, exported.returncode)
-        return
-    done.trace = out
     if request.repeats and outcome.exit_code == 0:
         done.runs.append(observer.measure(folder, request.pipeline, outcome.wall_ns, True))
-
-
-def _profiled(
-    request: Request,
-    folder: Path,
-    wish: nsys.Wish,
-    profiler: Tool,
-    known: str,
-    preload: Path | None,
-    echo: tuple[int, int] | None,
-) -> tuple[Outcome, list[str], str]:
-    """A run under nsys; without GPU metrics where nsys refuses to start with them, and then why."""
-    refused = ""
-    while True:
-        chosen = nsys.options(wish, known, preload is not None)
-        under = [str(profiler.path), "profile", *chosen, f"--output={folder / 'trace'}"]
-        outcome = run(_command(request, folder), folder, under=under, preload=preload, echo=echo)
-        if outcome.started or not wish.metrics or not nsys.refused_metrics(outcome.said):
-            return outcome, chosen, refused
-        refused, wish = outcome.said, wish.without_metrics()
 
 
 def _plain(request: Request, done: Captured, number: int) -> Outcome:
@@ -219,21 +171,14 @@ def _plain(request: Request, done: Captured, number: int) -> Outcome:
     return outcome
 
 
-def _again(
-    request: Request,
-    wish: nsys.Wish,
-    profiler: Tool,
-    known: str,
-    preload: Path | None,
-    done: Captured,
-    number: int,
-) -> None:
+def _again(request: Request, wish: nsys.Wish, recorder: Recorder, done: Captured, number: int) -> None:
     folder = request.folder / "repeats" / f"profiled-{number}"
     folder.mkdir(parents=True)
-    outcome, _, _ = _profiled(request, folder, wish, profiler, known, preload, None)
+    outcome = recorder.record(_command(request, folder), folder, wish, None).outcome
     # Only what this run cost is wanted of it; reports are large.
-    for left in (*folder.glob("trace.*"), *folder.glob("*.qdstrm")):
-        left.unlink()
+    for pattern in recorder.leaves:
+        for left in folder.glob(pattern):
+            left.unlink()
     _measured(request, done, folder, outcome, True)
 
 
@@ -260,7 +205,7 @@ def _doubts(outcome: Outcome, refused: str) -> list[QualityItem]:
                 "gpu-metrics-refused",
                 Severity.NOTICE,
                 1,
-                f"GPU metrics were not sampled: {nsys.telling(refused)}",
+                f"GPU metrics were not sampled: {refused}",
                 "see nvprof-tools doctor; the run was made without them",
             )
         )
@@ -299,7 +244,9 @@ def write_manifest(request: Request, done: Captured, version: str, started: str)
         "exit_code": None if outcome is None else outcome.exit_code,
         "wall_ns": None if outcome is None else outcome.wall_ns,
         "markers": request.markers and nvtx_markers.preload_library() is not None,
+        "collector": None,
         "nsys": None,
+        "cupti": None,
         "ncu": None,
         "driver": None,
         "gpus": None,
@@ -349,17 +296,3 @@ def _log(folder: Path) -> Path | None:
 
 def _plain_paths(words: Sequence[str], folder: Path) -> list[str]:
     return [word.replace(str(folder), ".") for word in words]
-
-
-def _call(command: Sequence[str], environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            list(command),
-            capture_output=True,
-            check=False,
-            timeout=_TOOL_SECONDS,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(list(command), 127, b"", str(error).encode())

@@ -22,6 +22,13 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 
 @click.command("profile", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), metavar="DIR", help="The run folder, new.")
+@click.option(
+    "--collector",
+    type=click.Choice(["auto", "nsys", "cupti"]),
+    default="auto",
+    show_default=True,
+    help="What records: nsys, or the collector of this package, which needs none; auto: nsys where it is found.",
+)
 @click.option("--metrics", is_flag=True, help="Sample GPU metrics; without permission the run is made without them.")
 @click.option("--metrics-hz", type=click.IntRange(10, 200_000), metavar="HZ", help="Default: fitted to the length.")
 @click.option("--expect", type=POSITIVE, metavar="SECONDS", help="How long the run takes, for fitting.")
@@ -48,7 +55,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 @debug_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def profile_command(**options: Any) -> int:
-    """Run COMMAND under nsys and report where its time went. Put -- before it.
+    """Run COMMAND under nsys, or with the collector of this package, and report where its time went. Put -- before it.
 
     Its output and exit code are passed on. "{run}" in COMMAND stands for the run's folder.
     """
@@ -92,6 +99,7 @@ def _request(options: dict[str, Any]) -> tuple[Request, str]:
         repeats=options["repeat"],
         counters=counters if options["counters"] else None,
         markers=not options["no_markers"],
+        collector=options["collector"],
         watch=not options["no_nvml"],
     )
     return request, now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -169,7 +177,7 @@ def _report(request: Request, done: Captured, pipeline: str | None) -> None:
 
 
 def _silent_metrics(request: Request, trace: Trace, known: list[QualityItem]) -> list[QualityItem]:
-    """nsys may also leave metrics out without refusing to start."""
+    """A profiler may also leave metrics out without refusing to start."""
     from nvprof_tools.model.quality import QualityItem, Severity
 
     if not request.capture.metrics or "gpu_metrics" in trace.measured:

@@ -86,7 +86,7 @@ TABLES: Mapping[str, tuple[Wanted, ...]] = {
         *_want("deviceId", "address", "memKind", "correlationId"),
     ),
     "GPU_METRICS": _need("timestamp", "typeId", "metricId", "value"),
-    "TARGET_INFO_GPU_METRICS": (*_need("typeId", "metricId"), *_text("metricName", required=True)),
+    "TARGET_INFO_GPU_METRICS": (*_need("typeId", "metricId"), *_want("scale"), *_text("metricName", required=True)),
     "GENERIC_EVENTS": (*_want("timestamp", "rawTimestamp"), *_need("typeId"), *_text("data", required=True)),
     "GENERIC_EVENT_TYPES": _need("typeId", "sourceId"),
     "GENERIC_EVENT_SOURCES": (*_need("sourceId"), *_want("nameId"), *_text("data")),

@@ -9,6 +9,7 @@ from nvprof_tools.limits import Limits
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.sources.arrow_dir import TablesDirectory
 from nvprof_tools.sources.base import RawTables, Source
+from nvprof_tools.sources.capture_file import CaptureFile
 from nvprof_tools.sources.nsys_arrow import NsysArrow, NsysArrowFile
 from nvprof_tools.sources.nsys_parquet import NsysParquet
 from nvprof_tools.sources.nsys_rep import NsysRep
@@ -21,6 +22,7 @@ SOURCES: tuple[Source, ...] = (
     NsysArrow(),
     NsysArrowFile(),
     NsysRep(),
+    CaptureFile(),
 )
 
 
@@ -37,7 +39,7 @@ def detect(path: Path) -> Source:
     raise SourceError(
         "not-a-trace",
         "the input is of no kind that is known",
-        "give an nsys export (sqlite, parquet or arrow), a .nsys-rep, or a directory that `import` wrote",
+        "give an nsys export (sqlite, parquet or arrow), a .nsys-rep, a .nvcap, or a directory that `import` wrote",
     )
 
 

@@ -133,7 +133,8 @@ def normalise(raw: RawTables, limits: Limits = DEFAULT_LIMITS) -> Trace:
         *numbering.quality,
         *(item for account in work.accounts.values() for item in account.quality()),
     ]
-    source = SourceInfo(raw.kind, facts.get("nsys_version", facts.get("collector_version")), raw.sha256(), facts.get("schema_version"))
+    version = facts.get("nsys_version", facts.get("collector_version"))
+    source = SourceInfo(raw.kind, version, raw.sha256(), facts.get("schema_version"))
     return Trace(source, _session(work, tables), tables, measured, ordered(items), log)
 
 

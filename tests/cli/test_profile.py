@@ -27,6 +27,7 @@ STDOUT = b"first words, \xff no text, no newline at the end"
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([str(STAND_INS), str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.setenv("NVPROF_TOOLS_ONLY_PATH", "1")
+    monkeypatch.setenv("NVPROF_TOOLS_COLLECTOR", "0")
     monkeypatch.setenv("NSYS_RECORDED", str(TRACE))
     monkeypatch.setenv("A_SECRET", "do-not-keep-this")
 
