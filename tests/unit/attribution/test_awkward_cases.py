@@ -107,7 +107,7 @@ def test_without_a_lock_the_only_open_section_has_the_work_of_other_threads(tmp_
     export.nvtx(10_000, 60_000, "gpu_section", thread=100)
     export.nvtx(70_000, 130_000, "gpu_section", thread=100)
     export.nvtx(110_000, 150_000, "gpu_section", thread=101)
-    for number, (at, until) in enumerate([(25_000, 30_000), (80_000, 90_000), (121_000, 125_000)]):
+    for number, (at, until) in enumerate([(25_000, 30_000), (80_000, 90_000), (121_000, 125_000)], 1):
         export.call(at - 5_000, at - 3_000, "cudaLaunchKernel", correlation=number, thread=200)
         export.kernel(at, until, correlation=number)
     found = answer(export, tmp_path, "0:200000")
