@@ -49,18 +49,19 @@ def record_command(folder: Path, over: bool, limits: Limits, **request: Any) -> 
 @click.option("--update", "rewrite", is_flag=True, help="Write what is expected anew, after showing the difference.")
 @click.option("--junit", type=OUT_PATH, help="Write a JUnit XML file.")
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions too.")
+@limits_option
 @debug_option
-def check_command(folders: tuple[Path, ...], rewrite: bool, junit: Path | None, github: bool) -> int:
+def check_command(folders: tuple[Path, ...], rewrite: bool, junit: Path | None, github: bool, limits: Limits) -> int:
     """Attribute each golden at or below DIR anew and compare; exit code 1 with the difference where one moved."""
     from nvprof_tools.cli import goldens
 
-    results = goldens.check_all(folders)
+    results = goldens.check_all(folders, limits)
     for result in results:
         goldens.show(result)
     goldens.publish(results, junit, github)
     failed = [result for result in results if not result.passed]
     if rewrite:
-        failed = goldens.rewrite(failed)
+        failed = goldens.rewrite(failed, limits)
     click.echo(f"{len(results) - len(failed)} of {len(results)} goldens as recorded", err=True)
     return EXIT_CHECK_FAILED if failed else EXIT_OK
 
@@ -69,15 +70,16 @@ def check_command(folders: tuple[Path, ...], rewrite: bool, junit: Path | None, 
 @click.argument("folder", type=DIRECTORY, metavar="DIR")
 @click.argument("trace", type=IN_PATH)
 @click.option("--log", type=IN_PATH, help="The log of TRACE.")
+@limits_option
 @debug_option
-def diff_command(folder: Path, trace: Path, log: Path | None) -> int:
+def diff_command(folder: Path, trace: Path, log: Path | None, limits: Limits) -> int:
     """Compare TRACE with a golden, figure by figure; exit code 1 where they differ.
 
     For whether a change is more than noise, use `compare`.
     """
     from nvprof_tools.cli import goldens
 
-    lines = goldens.diff_lines(folder, trace, log)
+    lines = goldens.diff_lines(folder, trace, log, limits)
     for line in lines:
         goldens.say(line)
     return EXIT_CHECK_FAILED if lines else EXIT_OK

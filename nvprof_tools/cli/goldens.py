@@ -17,6 +17,7 @@ from nvprof_tools.golden.check import Checked, against, check
 from nvprof_tools.golden.diff import event_lines
 from nvprof_tools.golden.recompute import pipeline_of, recompute
 from nvprof_tools.golden.record import Request, record, update
+from nvprof_tools.limits import Limits
 
 
 def say(line: str) -> None:
@@ -42,12 +43,12 @@ def find(folders: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(out))
 
 
-def check_all(folders: Iterable[Path]) -> list[Checked]:
+def check_all(folders: Iterable[Path], limits: Limits) -> list[Checked]:
     """Check every golden at or below each path."""
     from nvprof_tools.cli.golden_forms import forms
 
     known = forms()
-    return [check(folder, known) for folder in find(folders)]
+    return [check(folder, known, limits) for folder in find(folders)]
 
 
 def show(result: Checked) -> None:
@@ -67,7 +68,7 @@ def publish(results: Sequence[Checked], junit: Path | None, github: bool) -> Non
             say(line)
 
 
-def rewrite(failed: Sequence[Checked]) -> list[Checked]:
+def rewrite(failed: Sequence[Checked], limits: Limits) -> list[Checked]:
     """Rewrite what deviates; gives those that stay failed: damaged ones, and broken budgets."""
     from nvprof_tools.cli.golden_forms import forms
 
@@ -77,7 +78,7 @@ def rewrite(failed: Sequence[Checked]) -> list[Checked]:
             rest.append(result)
             continue
         try:
-            update(result.folder, forms())
+            update(result.folder, forms(), limits)
         except ToolError as error:
             rest.append(Checked(result.folder, None, error=error))
             continue
@@ -87,7 +88,7 @@ def rewrite(failed: Sequence[Checked]) -> list[Checked]:
     return rest
 
 
-def diff_lines(folder: Path, trace: Path, log: Path | None) -> list[str]:
+def diff_lines(folder: Path, trace: Path, log: Path | None, limits: Limits) -> list[str]:
     """How a trace's attribution differs from a golden's: the trace is recorded as the golden was, then compared.
 
     :raises ToolError: ``golden-changed``, ``golden-damaged``, and as recording documents.
@@ -95,7 +96,7 @@ def diff_lines(folder: Path, trace: Path, log: Path | None) -> list[str]:
     from nvprof_tools.cli.golden_forms import forms
 
     known = manifest.read(folder)
-    _, own_trace = recompute(folder)
+    _, own_trace = recompute(folder, limits)
     pipeline = pipeline_of(folder, known)
     hidden = known.recorded.get("kernel_names") == "hashed"
     name = pipeline.name if pipeline.builtin or hidden else str(folder / manifest.PIPELINE)
@@ -104,7 +105,7 @@ def diff_lines(folder: Path, trace: Path, log: Path | None) -> list[str]:
     request = Request(trace, log, name, None if window is None else str(window), hash_kernels=hidden)
     with TemporaryDirectory(prefix="nvprof-tools-") as place:
         fresh = Path(place) / "golden"
-        record(request, fresh, forms())
-        found, fresh_trace = recompute(fresh)
+        record(request, fresh, forms(), limits=limits)
+        found, fresh_trace = recompute(fresh, limits)
     lines = against(folder, known, found, own_trace, forms()).lines()
     return lines or list(event_lines(own_trace, fresh_trace))

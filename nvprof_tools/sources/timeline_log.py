@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nvprof_tools.errors import SourceError
-from nvprof_tools.limits import DEFAULT_LIMITS, MIB, Limits
+from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import ordered
 from nvprof_tools.model.trace import AppLog, LogRun, SourceInfo
@@ -87,7 +87,7 @@ def _check_size(size: int, limits: Limits) -> None:
     if size > limits.log_bytes:
         raise SourceError(
             "limit-log-bytes",
-            f"the log has {size // MIB:,} MiB, more than the limit of {limits.log_bytes // MIB:,} MiB",
+            f"the log has {size:,} bytes, more than the limit of {limits.log_bytes:,}",
             "cut out the run of interest",
         )
 

@@ -60,6 +60,7 @@ def test_nonsense_is_a_usage_error(text: str) -> None:
         ("import", "rows=3", "limit-rows"),
         ("record", "rows=3", "limit-rows"),
         ("compare", "rows=3", "limit-rows"),
+        ("diff", "rows=3", "limit-rows"),
         ("log", "log=1KiB", "limit-log-bytes"),
         ("log", "bytes=1", "limits-malformed"),
     ],
@@ -75,6 +76,7 @@ def test_the_error_names_the_limit(
         "import": ["import", trace, "-o", out],
         "record": ["golden", "record", trace, "-o", out],
         "compare": ["compare", trace, trace],
+        "diff": ["golden", "diff", str(ROOT / "fixtures" / "golden" / "torch_graph"), trace],
         "log": ["log", str(fixture_log("p9_gw2"))],
     }[command]
     assert run([*arguments, "--limits", limits]) == (2 if slug == "limits-malformed" else 3)
@@ -82,3 +84,9 @@ def test_the_error_names_the_limit(
     assert out_text == ""
     assert err.startswith(f"error[{slug}]: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_goldens_are_checked_within_limits_too(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each golden fails by itself: the limit is named beside the one it was hit by, and the exit code says so."""
+    assert run(["golden", "check", str(ROOT / "fixtures" / "golden" / "p9_gw2"), "--limits", "log=10"]) == 1
+    assert "limit-log-bytes: " in capfd.readouterr().out
