@@ -1,0 +1,60 @@
+// Activity buffers: CUPTI takes an empty one on a thread of the program, the writer empties the full one. Bounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace nvcap {
+
+struct FullBuffer {
+  uint8_t* data = nullptr;
+  size_t bytes = 0;
+};
+
+struct PoolCounts {
+  uint64_t requested = 0, completed = 0, declined = 0, most_in_use = 0;
+};
+
+class BufferPool {
+ public:
+  BufferPool(size_t buffer_bytes, size_t pool_bytes);
+
+  // On a thread of the program: an empty, zeroed buffer, or null where the bound is reached and the writer does not free
+  // one within a few milliseconds (and then at once for a while: a program is held up once, not at each request).
+  uint8_t* take();
+  // On a thread of the program or of CUPTI: hand over what CUPTI has filled.
+  void complete(uint8_t* data, size_t bytes);
+  // On the writer: the next full buffer, after at most `wait_ms`. False: none came, or `wake` was called.
+  bool next(FullBuffer& full, int wait_ms);
+  // On the writer: an emptied buffer back, zeroed again.
+  void give_back(uint8_t* data);
+  // On the writer: have a few empty ones ready, their pages there.
+  void prepare();
+  // Lets a waiting `next` return; cheap, takes no lock.
+  void wake() { filled_.notify_one(); }
+  // From now on every request is declined without being counted.
+  void shut();
+
+  size_t buffer_bytes() const { return buffer_bytes_; }
+  PoolCounts counts();
+
+ private:
+  uint8_t* make(bool with_pages);
+
+  const size_t buffer_bytes_;
+  const size_t most_;
+  std::mutex lock_;
+  std::condition_variable filled_, emptied_;
+  std::vector<uint8_t*> empty_;
+  std::deque<FullBuffer> full_;
+  size_t made_ = 0;
+  uint64_t impatient_until_ns_ = 0;
+  bool shut_ = false;
+  PoolCounts counts_;
+};
+
+}  // namespace nvcap

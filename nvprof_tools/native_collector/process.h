@@ -1,0 +1,20 @@
+// This process: its name, its one session, its forks and its end.
+#pragma once
+
+#include <string>
+
+#include "activity.h"
+
+namespace nvcap {
+
+#ifndef NVCAP_VERSION
+#define NVCAP_VERSION "1"
+#endif
+
+// Base name of the executable.
+std::string program_name();
+
+// What CUPTI is given: they find the session by themselves.
+ActivityCallbacks activity_callbacks();
+
+}  // namespace nvcap
