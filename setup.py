@@ -44,8 +44,35 @@ def nvtx_headers() -> Path:
     raise NotHere("no NVTX v3 headers: install the CUDA toolkit or nvidia-nvtx, or set NVTX_INCLUDE")
 
 
+def _headers(file: str, named: str, below: tuple[str, ...], missing: str) -> Path:
+    """The folder that holds ``file``: where the variable ``named`` says, a CUDA toolkit's, or an ``nvidia`` package's."""
+    places = [Path(os.environ[named])] if os.environ.get(named) else []
+    homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda", "/opt/cuda"]
+    nvcc = shutil.which("nvcc")
+    homes += [str(Path(nvcc).resolve().parent.parent)] if nvcc else []
+    places += [Path(home) / folder for home in homes if home for folder in below]
+    for entry in sys.path:
+        places += sorted(Path(entry or ".").glob("nvidia/*/include"))
+    for place in places:
+        if (place / file).is_file():
+            return place
+    raise NotHere(missing)
+
+
+def cupti_headers() -> Path:
+    """The folder that holds ``cupti.h``."""
+    missing = "no CUPTI headers: install the CUDA toolkit or nvidia-cuda-cupti, or set CUPTI_INCLUDE"
+    return _headers("cupti.h", "CUPTI_INCLUDE", ("extras/CUPTI/include", "include"), missing)
+
+
+def cuda_headers() -> Path:
+    """The folder that holds ``cuda.h``, which CUPTI's headers include."""
+    missing = "no CUDA headers: install the CUDA toolkit or nvidia-cuda-runtime, or set CUDA_HOME"
+    return _headers("cuda.h", "CUDA_INCLUDE", ("include",), missing)
+
+
 def glibc_linux() -> None:
-    """The preload library is for Linux with the GNU C library."""
+    """Preloaded and injected libraries are for Linux with the GNU C library."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise NotHere("only on Linux with glibc")
 
@@ -98,6 +125,18 @@ NATIVE = [
         language="c++",
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-fvisibility=hidden", "-pthread"],
         extra_link_args=["-pthread"],
+    ),
+    Native(
+        "nvprof_tools.native_collector.libnvprof_collector",
+        sorted(str(path) for path in Path("nvprof_tools/native_collector").glob("*.cpp")),
+        file_name="libnvprof_collector.so",
+        needs=(glibc_linux, cupti_headers, cuda_headers, nvtx_headers),
+        depends=sorted(str(path) for path in Path("nvprof_tools/native_collector").glob("*.h")),
+        language="c++",
+        extra_compile_args=["-std=c++17", "-O2", "-g0", "-fvisibility=hidden", "-pthread"],
+        # Never unloaded: threads of the program may be inside at any time.
+        extra_link_args=["-pthread", "-Wl,-z,nodelete", "-Wl,-z,now"],
+        libraries=["dl"] if sys.platform == "linux" else [],
     ),
 ]  # fmt: skip
 
