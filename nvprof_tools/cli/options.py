@@ -53,6 +53,7 @@ def input_options(command: F) -> F:
         click.argument("trace", type=IN_PATH),
         click.option("--log", type=IN_PATH, help="The pipeline's TIMELINE log; default: the one inside the trace."),
         click.option("--counters", type=IN_PATH, multiple=True, help="An ncu report or its CSV page; may be repeated."),
+        click.option("--nvml", type=IN_PATH, help="The nvml.parquet that `profile` wrote beside the trace."),
         click.option("--pipeline", metavar="NAME|FILE", help="The pipeline file; default: the one that fits best."),
         click.option(
             "--window", metavar="trace|log|A:B", help="What is looked at; A and B in ns on the trace's clock."
@@ -91,6 +92,7 @@ def attribute(
     *,
     log: Path | None = None,
     counters: tuple[Path, ...] = (),
+    nvml: Path | None = None,
     pipeline: str | None = None,
     window: str | None = None,
     run: int | None = None,
@@ -108,6 +110,7 @@ def attribute(
             trace,
             log=log,
             counters=counters,
+            nvml=nvml,
             pipeline=pipeline,
             window=window,
             run=run,

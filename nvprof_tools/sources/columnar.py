@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +48,14 @@ class Budget:
             raise SourceError(
                 "limit-memory", f"table {self.table} needs more memory than its file may ask for", EXPORT_AGAIN
             )
+
+
+def unpacked_bytes(file: Any, columns: set[str]) -> int:
+    """What a Parquet file's own account says these columns take, before decoding dictionaries."""
+    account = file.metadata
+    groups = [account.row_group(i) for i in range(account.num_row_groups)]
+    parts = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return sum(part.total_uncompressed_size for part in parts if part.path_in_schema in columns)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pyarrow as pa
 from nvprof_tools.limits import Limits
 from nvprof_tools.sources import digest, nsys_schema
 from nvprof_tools.sources.base import RawTables
-from nvprof_tools.sources.columnar import Budget, begins_with, picked, table_files, translated
+from nvprof_tools.sources.columnar import Budget, begins_with, picked, table_files, translated, unpacked_bytes
 
 MAGIC, SUFFIX = b"PAR1", ".parquet"
 
@@ -38,7 +38,7 @@ class ParquetTables:
         budget = Budget(table, path.stat().st_size, self.limits)
         with translated(table):
             file = self._open(path)
-            budget.announce(_unpacked_bytes(file, set(columns)))
+            budget.announce(unpacked_bytes(file, set(columns)))
             batches = []
             for batch in file.iter_batches(batch_size=65_536, columns=list(columns)):
                 budget.spend(batch)
@@ -50,14 +50,6 @@ class ParquetTables:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def _unpacked_bytes(file: Any, columns: set[str]) -> int:
-    """What the file's own account says these columns take, before decoding dictionaries."""
-    account = file.metadata
-    groups = [account.row_group(i) for i in range(account.num_row_groups)]
-    parts = [group.column(i) for group in groups for i in range(group.num_columns)]
-    return sum(part.total_uncompressed_size for part in parts if part.path_in_schema in columns)
 
 
 class NsysParquet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from nvprof_tools.attribution.nvml import merged, watch
 from nvprof_tools.capture import nvml
 from nvprof_tools.capture.nvml import Sampler
+from nvprof_tools.cli.main import run
 from nvprof_tools.errors import SourceError
 from nvprof_tools.limits import DEFAULT_LIMITS
 from nvprof_tools.model.attribution import MemoryUse, Window
@@ -182,3 +184,14 @@ def test_traced_allocations_come_before_what_nvml_saw() -> None:
     unknown = MemoryUse(1, None, None, "not measured")
     assert merged([traced, unknown], {0: seen}) == [traced, unknown]
     assert merged([MemoryUse(0, None, None, "x")], {0: seen}) == [seen]
+
+
+def test_samples_join_a_report_made_later(trace: Trace, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`--nvml` gives the rung that `profile` gave; without it there is none."""
+    path = tmp_path / "nvml.parquet"
+    pq.write_table(samples(trace, [(at, 50, 10, 0) for at in range(0, 3000, 20)]), path)
+    capture = str(fixture_trace("prover_two_workers"))
+    for options, expected in ((["--nvml", str(path)], 0.5), ([], None)):
+        assert run(["attribute", capture, *options, "-f", "json"]) == 0
+        document = json.loads(capfd.readouterr().out)
+        assert {r["rung"]: r["fraction"] for r in document["ladder"]}.get("nvml_utilisation") == expected
