@@ -45,7 +45,7 @@ def nvtx_headers() -> Path:
 
 
 def _headers(file: str, named: str, below: tuple[str, ...], missing: str) -> Path:
-    """The folder that holds ``file``: where the variable ``named`` says, a CUDA toolkit's, or an ``nvidia`` package's."""
+    """The folder of ``file``: where the variable ``named`` says, a CUDA toolkit's, or an ``nvidia`` package's."""
     places = [Path(os.environ[named])] if os.environ.get(named) else []
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda", "/opt/cuda"]
     nvcc = shutil.which("nvcc")
