@@ -127,7 +127,9 @@ def _assemble(
     parts, charges = both(
         lambda: partition_view.view(evidence, sections, found.owners, found.waits, work, lost),
         lambda: [
-            in_charge(bounds, np.flatnonzero(of_section == d), evidence, sections, found.owners, found.waits, found.held)
+            in_charge(
+                bounds, np.flatnonzero(of_section == d), evidence, sections, found.owners, found.waits, found.held
+            )
             for d in devices
         ],
     )

@@ -119,8 +119,16 @@ def totals(segments: Segments) -> list[dict[str, int]]:
     width = len(segments.categories)
     sums = np.zeros(len(segments.lanes) * width, np.int64)
     np.add.at(sums, segments.lane * width + segments.category, segments.end - segments.start)
-    table = sums.reshape(len(segments.lanes), width).tolist()
-    return [{name: ns for name, ns in zip(segments.categories, row, strict=True) if ns} for row in table]
+    return by_word(sums.reshape(len(segments.lanes), width), segments.categories)
+
+
+def by_word(sums: Ints, words: Sequence[str]) -> list[dict[str, int]]:
+    """Each row of ``sums`` as word → number, without zeros."""
+    out: list[dict[str, int]] = [{} for _ in range(len(sums))]
+    row, column = np.nonzero(sums)
+    for i, j, number in zip(row.tolist(), column.tolist(), sums[row, column].tolist(), strict=True):
+        out[i][words[j]] = number
+    return out
 
 
 def details(segments: Segments) -> list[dict[str, dict[str, int]]]:

@@ -10,7 +10,7 @@ from nvprof_tools.attribution.categories import CATEGORIES
 from nvprof_tools.attribution.placement import NEVER, Placed
 from nvprof_tools.model.attribution import DeviceView, JobView, PartitionView
 from nvprof_tools.timeline.columns import ints
-from nvprof_tools.timeline.intervals import Ints, union
+from nvprof_tools.timeline.intervals import Ints, distinct
 
 
 def jobs(partitions: Sequence[PartitionView], placed: Placed | None) -> list[JobView]:
@@ -63,39 +63,57 @@ def _logged(placed: Placed) -> dict[str | None, dict[str, int | None]]:
         for column in ("synth_start_ms", "synth_end_ms", "sent_ms", "picked_ms", "gpu_start_ms", "gpu_end_ms")
     }
     free = _free_before(placed, time["gpu_end_ms"], time["picked_ms"], time["gpu_start_ms"])
-    out: dict[str | None, dict[str, int | None]] = {}
     code = {job: i for i, job in enumerate(dict.fromkeys(names))}
     of = np.array([code[job] for job in names], np.int64)
-    bounds = np.cumsum(np.bincount(of, minlength=len(code)))[:-1]
-    for job, rows in zip(code, np.split(np.argsort(of, kind="stable"), bounds), strict=True):
-        begins = np.concatenate([time[c][rows] for c in ("synth_start_ms", "picked_ms", "gpu_start_ms")])
-        begins, ends = begins[begins != NEVER], time["gpu_end_ms"][rows]
-        ends = ends[ends != NEVER]
-        brackets = _both(time["gpu_start_ms"][rows], time["gpu_end_ms"][rows])
-        out[job] = {
-            "partitions": len(rows),
-            "wall": int(ends.max() - begins.min()) if len(ends) and len(begins) else None,
-            "synthesis": _sum(time["synth_start_ms"][rows], time["synth_end_ms"][rows]),
-            "queue": _sum(time["sent_ms"][rows], time["picked_ms"][rows]),
-            "gpu": union(*brackets).total if len(brackets[0]) else None,
-            "slack": _slack(time["synth_end_ms"][rows], free[rows]),
+    count = len(code)
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, NEVER)
+    for column in ("synth_start_ms", "picked_ms", "gpu_start_ms"):
+        known = time[column] != NEVER
+        np.minimum.at(low, of[known], time[column][known])
+    np.maximum.at(high, of, time["gpu_end_ms"])
+    wall = np.where((high != NEVER) & (low != np.iinfo(np.int64).max), high - low, 0)
+    begun = ((high != NEVER) & (low != np.iinfo(np.int64).max)).tolist()
+    figures = {
+        "synthesis": _sums(of, count, time["synth_start_ms"], time["synth_end_ms"]),
+        "queue": _sums(of, count, time["sent_ms"], time["picked_ms"]),
+        "gpu": _covered(of, count, time["gpu_start_ms"], time["gpu_end_ms"]),
+        "slack": _sums(of, count, time["synth_end_ms"], free),
+    }
+    partitions, walls = np.bincount(of, minlength=count).tolist(), wall.tolist()
+    return {
+        job: {
+            "partitions": partitions[i],
+            "wall": walls[i] if begun[i] else None,
+            **{name: values[i] for name, values in figures.items()},
         }
-    return out
+        for job, i in code.items()
+    }
 
 
-def _both(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+def _by_job(job: Ints, count: int, length: Ints) -> list[int | None]:
+    """Sums of non-negative lengths by job; null for a job without any."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, job, np.maximum(length, 0))
+    some = np.bincount(job, minlength=count) > 0
+    return [ns if there else None for ns, there in zip(sums.tolist(), some.tolist(), strict=True)]
+
+
+def _sums(job: Ints, count: int, start: Ints, end: Ints) -> list[int | None]:
     known = (start != NEVER) & (end != NEVER)
-    return start[known], end[known]
+    return _by_job(job[known], count, end[known] - start[known])
 
 
-def _sum(start: Ints, end: Ints) -> int | None:
-    low, high = _both(start, end)
-    return int(np.maximum(high - low, 0).sum()) if len(low) else None
-
-
-def _slack(ready: Ints, free: Ints) -> int | None:
-    low, high = _both(ready, free)
-    return int(np.maximum(high - low, 0).sum()) if len(low) else None
+def _covered(job: Ints, count: int, start: Ints, end: Ints) -> list[int | None]:
+    """Like :func:`_sums`, but what several intervals of a job cover counts once."""
+    known = np.flatnonzero((start != NEVER) & (end != NEVER))
+    known = known[np.lexsort((start[known], job[known]))]
+    job, start, end = job[known], start[known], np.maximum(end, start)[known]
+    times = distinct(end)
+    # How far each job's intervals reach, those before this one: ranks keep (job, time) in one number.
+    reach = np.maximum.accumulate(job * len(times) + np.searchsorted(times, end)) - job * len(times)
+    before = np.append(start[:1], times[reach[:-1]] if len(reach) else times)[: len(start)]
+    fresh = np.append(True, job[1:] != job[:-1])[: len(job)]
+    return _by_job(job, count, end - np.where(fresh, start, np.maximum(start, before)))
 
 
 def _free_before(placed: Placed, ended: Ints, picked: Ints, started: Ints) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nvprof_tools.attribution.categories import CALLS
 from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
-from nvprof_tools.attribution.engine import Segments, details, totals
+from nvprof_tools.attribution.engine import Segments, by_word, details, totals
 from nvprof_tools.attribution.placement import NEVER, Placed
 from nvprof_tools.attribution.survey import Found, SectionName
 from nvprof_tools.model.attribution import PartitionView, Window
@@ -22,16 +22,17 @@ class _Log:
     def __init__(self, placed: Placed | None, pipeline: Pipeline) -> None:
         self.entries = [] if placed is None else placed.run.partitions.to_pylist()
         self.first_job = self.entries[0]["job"] if self.entries else None
-        self._bounds = None if placed is None else tuple(placed.time(column) for column in pipeline.bracket_columns)
+        columns = () if placed is None else pipeline.bracket_columns
+        self._bounds = [[None if ns == NEVER else ns for ns in placed.time(c).tolist()] for c in columns if placed]
 
     def entry(self, row: int) -> dict[str, Any]:
         return self.entries[row] if row >= 0 and self.entries else {}
 
     def bracket(self, row: int) -> tuple[int | None, int | None]:
-        if row < 0 or self._bounds is None:
+        if row < 0 or not self._bounds:
             return None, None
-        low, high = (int(times[row]) for times in self._bounds)
-        return None if low == NEVER else low, None if high == NEVER else high
+        low, high = self._bounds
+        return low[row], high[row]
 
 
 def rows(
@@ -45,23 +46,25 @@ def rows(
     sections = found.sections
     touching = (sections.end > span.start_ns) & (sections.start < span.end_ns) & ~found.foreign
     out = []
+    log_row, device, opened = found.log_row.tolist(), of_section.tolist(), sections.open.tolist()
+    start, end = sections.start.tolist(), sections.end.tolist()
     for i in np.flatnonzero(touching).tolist():
-        row = int(found.log_row[i])
+        row = log_row[i]
         out.append(
             PartitionView(
                 section=i,
                 **_identity(log, row, found.names.get(i)),
-                device=int(of_section[i]) if of_section[i] >= 0 else None,
-                start_ns=int(sections.start[i]),
-                end_ns=int(sections.end[i]),
+                device=device[i] if device[i] >= 0 else None,
+                start_ns=start[i],
+                end_ns=end[i],
                 categories=by_section[i],
                 details=sub_keys[i],
                 driver_locks=locks[i] if found.evidence.has_os else None,
                 blockers=blockers[i] if found.evidence.has_os else None,
-                open=bool(sections.open[i]),
+                open=opened[i],
             )
         )
-    seen = set(found.log_row.tolist())
+    seen = set(log_row)
     for row in range(len(log.entries)):
         if row not in seen and log.bracket(row)[0] is not None:
             out.append(
@@ -101,8 +104,8 @@ def _lock_sums(locked: LockedTime, count: int) -> tuple[list[dict[str, int]], li
     length = locked.end - locked.start
 
     def summed(code: Ints, words: tuple[str, ...]) -> list[dict[str, int]]:
-        sums = np.zeros((count, len(words)), np.int64)
-        np.add.at(sums, (locked.section, code), length)
-        return [{w: ns for w, ns in zip(words, row, strict=True) if ns} for row in sums.tolist()]
+        sums = np.zeros(count * len(words), np.int64)
+        np.add.at(sums, locked.section * len(words) + code, length)
+        return by_word(sums.reshape(count, len(words)), words)
 
     return summed(locked.category, CALLS), summed(locked.blocker, BLOCKERS)

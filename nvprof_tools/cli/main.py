@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from nvprof_tools.cli.process import prepare
 from nvprof_tools.errors import EXIT_BAD_INPUT, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, InvariantError, ToolError
 from nvprof_tools.files.safe_text import terminal
 
@@ -113,6 +114,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """The ``nvprof-tools`` program."""
+    prepare()
     sys.exit(run())
 
 

@@ -352,10 +352,9 @@ def _stretches(unit: Index, bracket: Index, low: Ints, high: Ints, around: int, 
         ends.append(end)
     grid = distinct(*starts, *ends)
     for begin, end in zip(starts, ends, strict=True):
-        step = np.zeros(len(grid), np.int64)
-        np.add.at(step, np.searchsorted(grid, begin), 1)
-        np.add.at(step, np.searchsorted(grid, end), -1)
-        deltas.append(np.cumsum(step))
+        begin.sort()
+        end.sort()
+        deltas.append(np.searchsorted(begin, grid, side="right") - np.searchsorted(end, grid, side="right"))
     bound = np.minimum(*deltas)[:-1]
     left, right = grid[:-1], grid[1:] - 1
     distance = np.maximum(np.maximum(left - around, around - right), 0)

@@ -115,9 +115,10 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     fresh = np.append(True, keys[1:] != keys[:-1])
     group = np.cumsum(fresh) - 1
     unique_keys = keys[fresh]
-    slot = np.searchsorted(unique_keys, key)
-    known = np.flatnonzero(unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key)
-    slot, at = slot[known], at[known]
+    slot = _slots_of(unique_keys, key)
+    known = np.flatnonzero(slot >= 0)
+    if len(known) < len(key):
+        slot, at = slot[known], at[known]
     if len(known) == 0:
         return found
     low = min(int(starts.min()), int(at.min()))
@@ -137,6 +138,19 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
         row = _covering(begin, end, asked)
     found[known] = np.append(order, -1)[row]
     return found
+
+
+def _slots_of(unique_keys: Ints, key: Ints) -> Ints:
+    """Each key's place among the sorted ``unique_keys``; −1 where it is none of them."""
+    first, last = int(unique_keys[0]), int(unique_keys[-1])
+    if last - first <= 2 * len(key) + 1024:
+        table = np.full(last - first + 2, -1, np.int64)
+        table[unique_keys - first] = np.arange(len(unique_keys))
+        # What lies outside goes to the spare entry at the end.
+        inside = (key >= first) & (key <= last)
+        return np.asarray(table[np.where(inside, key - first, -1)], np.int64)
+    slot = np.searchsorted(unique_keys, key)
+    return np.where(unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key, slot, -1)
 
 
 def _rises(key: Ints, start: Ints) -> bool:

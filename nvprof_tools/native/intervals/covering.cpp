@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -39,10 +39,10 @@ extern "C" int nvp_covering(const int64_t* begin, const int64_t* end, uint64_t i
       for (uint64_t k = 0; k < instants; ++k) found[k] = open.at(at[k]);
       return 0;
     }
-    std::vector<uint64_t> order(instants);
-    std::iota(order.begin(), order.end(), uint64_t{0});
-    std::sort(order.begin(), order.end(), [at](uint64_t a, uint64_t b) { return at[a] < at[b]; });
-    for (const uint64_t k : order) found[k] = open.at(at[k]);
+    std::vector<std::pair<int64_t, uint64_t>> order(instants);  // not numbers alone: sorting would look far for each
+    for (uint64_t k = 0; k < instants; ++k) order[k] = {at[k], k};
+    std::sort(order.begin(), order.end());
+    for (const auto& [instant, k] : order) found[k] = open.at(instant);
     return 0;
   } catch (const std::bad_alloc&) {
     return 1;

@@ -1,0 +1,26 @@
+"""Independent steps side by side: numpy lets other threads run while it works on large arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
+    """What each step gives, in their order, whichever ends first; raises what the first of them that failed raised."""
+    if len(steps) < 2:
+        return [step() for step in steps]
+    with ThreadPoolExecutor(len(steps) - 1, thread_name_prefix="step") as pool:
+        others = [pool.submit(step) for step in steps[1:]]
+        return [steps[0](), *(other.result() for other in others)]
+
+
+def both(one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
+    """What each of two steps gives."""
+    with ThreadPoolExecutor(1, thread_name_prefix="step") as pool:
+        coming = pool.submit(other)
+        return one(), coming.result()
