@@ -38,7 +38,8 @@ _LAYOUTS: Mapping[str, tuple[int, str]] = {
     "driver": (20, "u8:start u8:end u4:tid u4:correlationId u4:cbid u4:name u4:returnValue"),
     "synchronization": (
         21,
-        "u8:start u8:end u8:eventSyncId u4:syncType u4:contextId u4:streamId u4:correlationId u4:eventId u4:returnValue",
+        "u8:start u8:end u8:eventSyncId u4:syncType u4:contextId u4:streamId u4:correlationId u4:eventId "
+        "u4:returnValue",
     ),
     "overhead": (
         22,
@@ -88,6 +89,19 @@ def block(kind: int, rows: int, payload: bytes, sequence: int, flags: int = 0) -
     return head + struct.pack("<I", zlib.crc32(head + tail)) + tail + payload + bytes(-len(payload) % 8)
 
 
+def resealed(data: bytes) -> bytes:
+    """The same file with every sum made to agree with what it covers, as far as blocks can be told."""
+    out, at = bytearray(data), 64
+    while at + 32 <= len(out):
+        size = int.from_bytes(out[at + 12 : at + 16], "little")
+        if size > len(out) - at - 32:
+            break
+        out[at + 16 : at + 20] = struct.pack("<I", zlib.crc32(out[at + 32 : at + 32 + size]))
+        out[at + 20 : at + 24] = struct.pack("<I", zlib.crc32(bytes(out[at : at + 20] + out[at + 24 : at + 32])))
+        at += 32 + size + -size % 8
+    return bytes(out)
+
+
 class Capture:
     """One process' file in the making. Rows are kept in the order given; ``flush`` begins a new block of each table."""
 
@@ -126,7 +140,9 @@ class Capture:
 
     def clock(self, monotonic: int, realtime: int, cupti: int = 0) -> None:
         """One snapshot of the clocks."""
-        self.row("clock", monotonic=monotonic, realtime=realtime, cupti=cupti, uncertainty=100)
+        known = {name for name, _ in self.layouts["clock"]}
+        values = {"monotonic": monotonic, "realtime": realtime, "cupti": cupti, "uncertainty": 100}
+        self.row("clock", **{name: value for name, value in values.items() if name in known})
 
     def notice(self, slug: str, count: int = 1, message: str = "") -> None:
         """One notice."""
@@ -158,7 +174,7 @@ class Capture:
         """The whole file."""
         self.flush()
         said: list[tuple[int, int, bytes]] = [
-            (1, 1, json.dumps(self.schema()).encode()),
+            (1, 1, json.dumps(self.schema(), separators=(",", ":")).encode()),
             (2, 1, json.dumps(self.info).encode()),
             *self.blocks,
         ]

@@ -147,7 +147,8 @@ def _system(processes: Sequence[Process]) -> list[tuple[str, str]]:
 
 
 def _processes(processes: Sequence[Process]) -> pa.Table:
-    names = [fact(process.info, "program") or "" for process in processes]
+    # The path says where the program lay, which is nobody's business.
+    names = [(text(process.info, "program") or "").rpartition("/")[2] for process in processes]
     return pa.Table.from_arrays(
         [integers([p.global_pid for p in processes]), integers([p.pid for p in processes]), strings(names)],
         names=["globalPid", "pid", "name"],

@@ -27,6 +27,8 @@ from nvprof_tools.sources.ncu import read_counters
 from nvprof_tools.sources.timeline_log import read_log
 from nvprof_tools.timeline.normalise import load_trace
 from tests.builders import GENERATIONS, to_columnar
+from tests.capture_from_nsys import Converter
+from tests.capture_writer import resealed
 from tests.hostile.edits import Files
 from tests.hostile.mutants import digest
 from tests.unit.ncu import ncu_files
@@ -135,6 +137,20 @@ def _imported(storage: str) -> Callable[[], tuple[Files, ...]]:
     return lambda: (_built(make),)
 
 
+def _capture_seeds() -> tuple[Files, ...]:
+    export = scenario("2025.3")
+    export.process(200, "/opt/app/helper")
+    export.call(50, 60, "cudaMalloc_v3020", thread=201, pid=200)
+    export.kernel(600, 700, "k", mangledName=export.string("_Z1kIiEvPT_"))
+    export.metric(40, 7)
+    return (_built(lambda place: Converter(export.write(place / "t.sqlite")).write(place / "x")),)
+
+
+def _resealed_capture(files: Files) -> Files:
+    """Every sum of every file made to agree with what it covers."""
+    return {name: resealed(data) for name, data in files.items()}
+
+
 def _log_seeds() -> tuple[Files, ...]:
     return tuple(files_of(FIXTURES / name) for name in ("logs/three_jobs.log", "traces/sim_w2/app.log"))
 
@@ -184,6 +200,8 @@ KINDS: tuple[Kind, ...] = (
         TABLE | {"import-damaged", "import-version"} | ATTRIBUTION, 130, True, _resealed_tables),
     Kind("import-arrow", _imported("arrow"), _trace,
         TABLE | {"import-damaged", "import-version"} | ATTRIBUTION, 130, True, _resealed_tables),
+    Kind("capture", _capture_seeds, _trace, TABLE | {"capture-damaged", "capture-version", "limit-strings"}
+        | ATTRIBUTION, 130, True, _resealed_capture),
     Kind("golden", lambda: (files_of(FIXTURES / "golden" / "sim_w2"),), _golden,
         TABLE | {"import-damaged", "import-version", "golden-damaged", "golden-changed", "golden-version",
             "golden-missing", "golden-tolerance", "log-without-timeline", "log-runs-mixed", "log-too-damaged"}
