@@ -14,10 +14,11 @@ $(STAMP):
 demo: $(STAMP)
 	$(BIN)/nvprof-tools demo -o demo-report
 
-# Tests with a cap on time can miss it beside others: what failed is asked once more, alone.
+# With the branch coverage of what turns files into figures: sources, timeline, attribution.
+COVERAGE_FLOOR ?= 95
 test: $(STAMP) lint types
-	$(BIN)/python -m pytest -n auto --golden fixtures/golden || \
-	  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --golden fixtures/golden
+	$(BIN)/python -m pytest -n auto --golden fixtures/golden --cov=nvprof_tools.sources --cov=nvprof_tools.timeline \
+	  --cov=nvprof_tools.attribution --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -53,6 +54,7 @@ SEED ?= 1
 
 .PHONY: fuzz
 fuzz: $(STAMP)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES) --seed $(SEED)
 
 # Speed of import and attribution on generated exports; see docs/performance.md. Needs 1.2 GB in BENCH_SCRATCH.
@@ -63,11 +65,3 @@ BENCH_RESULTS ?= bench-results
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check connectorx
 	$(BIN)/python -m benchmarks.speed.run --scratch $(BENCH_SCRATCH) --results $(BENCH_RESULTS)
-
-# Branch coverage of what turns files into figures: sources, timeline, attribution.
-COVERAGE_FLOOR ?= 95
-
-.PHONY: coverage
-coverage: $(STAMP)
-	$(BIN)/python -m pytest -n auto --cov=nvprof_tools.sources --cov=nvprof_tools.timeline \
-	  --cov=nvprof_tools.attribution --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)

@@ -66,3 +66,13 @@ def test_a_partition_goes_through_its_stages(tmp_path: Path, signatures: bool, p
     for *_, stage in ORDER * 2:
         expected[stage] = expected.get(stage, 0) + 10
     assert stages(tmp_path, signatures=signatures, pooled=pooled) == expected
+
+
+def test_the_letters_of_a_matrix_product_are_no_transform(tmp_path: Path) -> None:
+    """cuBLAS names its kernels by which operands are transposed: N, T, T."""
+    export = Export("2025.3", duration=1_000)
+    export.board(0, ordinal=0)
+    export.kernel(10, 40, "nvjet_sm90_hsh_128x64_64x8_1x2_h_bz_NTT")
+    export.kernel(50, 60, "_GS_NTT")
+    trace = load_trace(export.write(tmp_path / "t.sqlite"))
+    assert attribute(trace, None, [load_pipeline("generic")], Options()).devices[0].stages == {"gemm": 30, "ntt": 10}
