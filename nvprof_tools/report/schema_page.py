@@ -1,7 +1,8 @@
-"""``docs/tables.md``: the schemas of the normalised tables, written from ``model.tables``."""
+"""``docs/tables.md``: the schemas of the normalised tables, written from ``model.tables`` and ``model.counters``."""
 
 from __future__ import annotations
 
+from nvprof_tools.model.counters import COUNTER_SPECS
 from nvprof_tools.model.tables import SPECS, TABLES, TableSpec
 
 _HEAD = """# Normalised tables
@@ -14,12 +15,23 @@ table of no rows may mean that nothing happened or that nothing was measured: th
 """
 
 
+_COUNTERS = """# Counter tables
+
+What `nvprof_tools.sources.ncu.read_counters` gives of kernel counter reports. A counter's time is that of a replayed launch:
+never add it to a trace's. `import` does not write these.
+"""
+
+
 def page(name: str | None = None) -> str | None:
     """All tables as Markdown, or one of them; null for a name that is no table."""
     if name is not None:
-        return "\n".join(_table(TABLES[name])) + "\n" if name in TABLES else None
+        known = {**TABLES, **{spec.name: spec for spec in COUNTER_SPECS}}
+        return "\n".join(_table(known[name])) + "\n" if name in known else None
     lines = [_HEAD]
     for spec in SPECS:
+        lines += [*_table(spec), ""]
+    lines.append(_COUNTERS)
+    for spec in COUNTER_SPECS:
         lines += [*_table(spec), ""]
     return "\n".join(lines)
 
