@@ -17,8 +17,8 @@ table of no rows may mean that nothing happened or that nothing was measured: th
 
 _COUNTERS = """# Counter tables
 
-What `nvprof_tools.sources.ncu.read_counters` gives of kernel counter reports. A counter's time is that of a replayed launch:
-never add it to a trace's. `import` does not write these.
+What `nvprof_tools.sources.ncu.read_counters` gives of kernel counter reports. A counter's time is that of a
+replayed launch: never add it to a trace's. `import` does not write these.
 """
 
 
