@@ -14,6 +14,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
 from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
+from nvprof_tools.sources.cache import ImportCache
 from nvprof_tools.sources.ncu import read_counters
 from nvprof_tools.sources.nvml_samples import read_nvml
 from nvprof_tools.sources.timeline_log import parse_log, read_log
@@ -33,16 +34,18 @@ def attribute_files(
     device: int | None = None,
     nvml: Path | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    cache: Path | None = None,
 ) -> tuple[Attribution, Trace]:
     """Attribute one trace, with its log, kernel counters and options as the command line gives them.
 
     :param pipeline: a name or a file; null: the built-in one that fits best.
     :param run: the log's run, from 1; null: the one that fits.
     :param nvml: the NVML samples that ``profile`` wrote.
+    :param cache: a folder that keeps imports; the answer is the same with and without.
     :raises ToolError: as every step documents.
     """
     pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
-    loaded = load_trace(trace, limits)
+    loaded = load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace)
     app_log, items = find_log(log, loaded, pipelines[0], limits)
     table = read_counters(counters, limits) if counters else None
     samples = None if nvml is None else read_nvml(nvml, limits)

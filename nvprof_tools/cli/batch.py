@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nvprof_tools.cli.options import debug_option
+from nvprof_tools.cli.options import cache_option, debug_option
 from nvprof_tools.errors import EXIT_CHECK_FAILED, EXIT_OK
 from nvprof_tools.files.safe_text import terminal
 
@@ -23,6 +23,7 @@ from nvprof_tools.files.safe_text import terminal
 @click.option("--window", metavar="trace|log|A:B", help="What is looked at in every run.")
 @click.option("--device", type=int, metavar="N", help="Only this GPU of every run.")
 @click.option("--limits", metavar="KEY=N,…", help="Caps on what each input may cost; see SECURITY.md.")
+@cache_option
 @click.option("--strict", is_flag=True, help="Exit code 1 when a run failed.")
 @debug_option
 def batch_command(given: str, output: Path, scheduler: str, workers: int | None, strict: bool, **options: Any) -> int:

@@ -47,6 +47,14 @@ limits_option = click.option(
 )
 
 
+cache_option = click.option(
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="NVPROF_TOOLS_CACHE",
+    help="Keep imports in this folder, and take them from there next time; or set NVPROF_TOOLS_CACHE.",
+)
+
+
 def input_options(command: F) -> F:
     """The trace and all that says how to read it; the command gets them as one ``**request``."""
     decorators = (
@@ -63,6 +71,7 @@ def input_options(command: F) -> F:
         click.option("--device", type=int, metavar="N", help="Only this GPU."),
         click.option("--strict", is_flag=True, help="Exit code 1 when data was lost."),
         limits_option,
+        cache_option,
         debug_option,
     )
     for decorator in reversed(decorators):
@@ -99,6 +108,7 @@ def attribute(
     job: str | None = None,
     device: int | None = None,
     limits: Limits | None = None,
+    cache: Path | None = None,
 ) -> Report:
     """Import, align, attribute: what every report starts from. Imports the engine only now."""
     from nvprof_tools.attribution.run import attribute_files
@@ -117,6 +127,7 @@ def attribute(
             job=job,
             device=device,
             limits=limits or DEFAULT_LIMITS,
+            cache=cache,
         )
     return Report(found, read)
 

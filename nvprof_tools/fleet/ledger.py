@@ -36,7 +36,7 @@ class RunResult:
 
 def identity(run: Run, options: Mapping[str, Any]) -> str:
     """What the rows of a run depend on: its files as they are now, and how they are asked for."""
-    facts: list[Any] = [FORMAT, sorted(options.items())]
+    facts: list[Any] = [FORMAT, sorted((key, value) for key, value in options.items() if key != "cache")]
     for path in (run.trace, run.log):
         status = path.stat() if path is not None and path.exists() else None
         facts.append(None if status is None else [str(path), status.st_size, status.st_mtime_ns])

@@ -21,7 +21,8 @@ from nvprof_tools.limits import parse_limits
 def attribute_run(run: Run, out: Path, options: Mapping[str, Any]) -> RunResult:
     """Attribute a run into the dataset at ``out``. A trace that cannot be used is an outcome, not an error.
 
-    :param options: ``pipeline``, ``window``, ``device``, ``limits`` as on the command line; absent: the default.
+    :param options: ``pipeline``, ``window``, ``device``, ``limits`` and ``cache`` as on the command line; absent: the
+        default.
     """
     from nvprof_tools.attribution.run import attribute_files
 
@@ -36,6 +37,7 @@ def attribute_run(run: Run, out: Path, options: Mapping[str, Any]) -> RunResult:
             window=options.get("window"),
             device=options.get("device"),
             limits=parse_limits(options.get("limits") or ""),
+            cache=options.get("cache"),
         )
         for name, rows in tables.of_attribution(found).items():
             _store(rows, _folder(out, name, run) / "part-0.parquet")

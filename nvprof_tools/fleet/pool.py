@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from nvprof_tools.fleet.one import attribute_run
 from nvprof_tools.fleet.runs import Run
 
 LOCAL = "local"
+WORKERS_SECONDS = 60
 AHEAD = 4
 """Runs handed out a worker at once: the scheduler need not know of a million at a time."""
 
@@ -33,7 +35,7 @@ def attribute_all(
     :param scheduler: ``local``, or a scheduler's address; its workers must see the same files under the same names.
     :param workers: local processes; default: one a processor.
     :param seen: told of each run as it is done, in any order.
-    :raises ToolError: ``fleet-extra-missing``, ``scheduler-unreachable``.
+    :raises ToolError: ``fleet-extra-missing``, ``scheduler-unreachable``, ``no-workers``, ``scheduler-lost``.
     """
     out = out.absolute()
     runs = [_absolute(run) for run in runs]
@@ -73,14 +75,22 @@ def _outcomes(client: Any, runs: Sequence[Run], out: Path, options: Mapping[str,
         of_key[future.key] = run
         return future
 
-    ahead = max(1, AHEAD * max(len(client.scheduler_info()["workers"]), 1))
-    coming = as_completed([submit() for _ in range(min(ahead, len(waiting)))])
-    for future in coming:
+    coming = as_completed()
+    while waiting or of_key:
+        # Asked each time: workers come and go.
+        ahead = AHEAD * max(len(client.nthreads()), 1)
+        for _ in range(min(ahead - len(of_key), len(waiting))):
+            coming.add(submit())
+        future = next(coming)
         run = of_key.pop(future.key)
+        if future.cancelled():
+            raise ToolError(
+                "scheduler-lost",
+                f"the scheduler went away with {len(waiting) + len(of_key) + 1:,} runs left",
+                "start it again and run the same command: what is done is kept",
+            )
         error = future.exception()
         yield future.result() if error is None else _lost(out, run, options, error)
-        if waiting:
-            coming.add(submit())
 
 
 def _lost(out: Path, run: Run, options: Mapping[str, Any], error: BaseException) -> RunResult:
@@ -102,6 +112,8 @@ def _client(scheduler: str, workers: int) -> Iterator[Any]:
             "batch runs on Dask distributed, which is not installed",
             "pip install 'nvprof-tools[fleet]'",
         ) from missing
+    # What goes wrong is told in the batch's own words.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
     with ExitStack() as stack:
         if scheduler == LOCAL:
             # Without a dashboard: nothing listens but the scheduler, on this machine only.
@@ -123,4 +135,9 @@ def _client(scheduler: str, workers: int) -> Iterator[Any]:
         except (OSError, ValueError) as error:
             message = f"no scheduler answers at {scheduler!r}: {error}".splitlines()[0]
             raise UsageError("scheduler-unreachable", message, "check the address: tcp://HOST:8786") from error
+        try:
+            client.wait_for_workers(1, timeout=WORKERS_SECONDS)
+        except (OSError, TimeoutError) as error:
+            message = f"no worker came to the scheduler at {scheduler!r} within {WORKERS_SECONDS} s"
+            raise ToolError("no-workers", message, "start workers: dask worker tcp://HOST:8786") from error
         yield client

@@ -89,7 +89,7 @@ def summary(found: Attribution, epoch_ns: int | None) -> Summary:
     walls = [p.wall_ns for p in found.partitions if p.wall_ns is not None and not p.open]
     dear = max(found.overheads, key=lambda o: (o.total_ns, o.category), default=None)
     return Summary(
-        day=None if epoch_ns is None else datetime.fromtimestamp(epoch_ns // 10**9, UTC).strftime("%Y-%m-%d"),
+        day=_day(epoch_ns),
         pipeline=found.pipeline,
         wall_ns=found.window.wall_ns,
         devices=len(found.devices),
@@ -101,3 +101,11 @@ def summary(found: Attribution, epoch_ns: int | None) -> Summary:
         dearest_fraction=None if dear is None or dear.total_ns == 0 else dear.section_fraction,
         data_loss=sum(1 for item in found.quality if item.severity == "data-loss"),
     )
+
+
+def _day(epoch_ns: int | None) -> str | None:
+    """Null too for a time that no calendar has: captures hold anything."""
+    try:
+        return None if epoch_ns is None else datetime.fromtimestamp(epoch_ns // 10**9, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -35,6 +35,10 @@ def fleet(folder: Path, runs: int) -> Path:
     return folder
 
 
+def quietly(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def batch(folder: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, "batch", str(folder), "-o", str(out), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -110,6 +114,34 @@ def test_nobody_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str
     code = run(["batch", str(fleet(tmp_path / "f", 1)), "-o", str(tmp_path / "o"), "--scheduler", "nowhere://x:1"])
     assert code == 2
     assert "error[scheduler-unreachable]" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_there(tmp_path: Path) -> None:
+    """Without workers it is said; with one the work is done; nothing of the cluster is ours to end."""
+    folder, out, known = fleet(tmp_path / "fleet", 2), tmp_path / "out", tmp_path / "scheduler.json"
+    asked = "import sys; from nvprof_tools.fleet import pool; from nvprof_tools.cli.main import run; "
+    asked += "pool.WORKERS_SECONDS = 1; sys.exit(run(['batch', *sys.argv[1:]]))"
+    head_of = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    with quietly([*head_of, "--no-dashboard", "--scheduler-file", str(known)], tmp_path) as head:
+        try:
+            until = time.monotonic() + 60
+            while not known.exists() and time.monotonic() < until:
+                time.sleep(0.05)
+            address = json.loads(known.read_text())["address"]
+            command = [sys.executable, "-c", asked, str(folder), "-o", str(out), "--scheduler", address]
+            alone = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            assert alone.returncode == 3
+            assert "error[no-workers]" in alone.stderr
+            worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+            with quietly([*worker, "--no-nanny"], tmp_path) as hand:
+                done = batch(folder, out, "--scheduler", address)
+                assert done.returncode == 0, done.stderr
+                assert "2 runs: 2 attributed, 0 failed" in done.stdout
+                assert head.poll() is None
+                assert hand.poll() is None
+                hand.terminate()
+        finally:
+            head.terminate()
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
