@@ -25,7 +25,7 @@ constexpr uint32_t kScale = 1000;
 
 #if NVCAP_PM
 
-namespace {
+namespace pm {
 
 #define NVCAP_PM_CALLS(X)                                                                                     \
   X(cuptiProfilerInitialize, CUpti_Profiler_Initialize_Params)                                                \
@@ -97,7 +97,8 @@ const std::vector<Metric>& wanted() {
   return *all;
 }
 
-}  // namespace
+}  // namespace pm
+using namespace pm;
 
 struct PmDevice::Parts {
   Calls calls;
