@@ -58,7 +58,8 @@ void BufferPool::complete(uint8_t* data, size_t bytes) {
 
 bool BufferPool::next(FullBuffer& full, int wait_ms) {
   std::unique_lock<std::mutex> guard(lock_);
-  if (full_.empty() && wait_ms > 0) filled_.wait_for(guard, std::chrono::milliseconds(wait_ms));
+  if (!poked_.exchange(false, std::memory_order_relaxed) && full_.empty() && wait_ms > 0)
+    filled_.wait_for(guard, std::chrono::milliseconds(wait_ms));
   if (full_.empty()) return false;
   full = full_.front();
   full_.pop_front();

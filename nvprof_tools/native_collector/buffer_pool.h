@@ -1,9 +1,10 @@
 // Activity buffers: CUPTI takes an empty one on a thread of the program, the writer empties the full one. Bounded.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -34,8 +35,11 @@ class BufferPool {
   void give_back(uint8_t* data);
   // On the writer: have a few empty ones ready, their pages there.
   void prepare();
-  // Lets a waiting `next` return; cheap, takes no lock.
-  void wake() { filled_.notify_one(); }
+  // Lets a waiting `next` return, or the next one not wait; cheap, takes no lock.
+  void wake() {
+    poked_.store(true, std::memory_order_relaxed);
+    filled_.notify_one();
+  }
   // From now on every request is declined without being counted.
   void shut();
 
@@ -54,6 +58,7 @@ class BufferPool {
   size_t made_ = 0;
   uint64_t impatient_until_ns_ = 0;
   bool shut_ = false;
+  std::atomic<bool> poked_{false};
   PoolCounts counts_;
 };
 

@@ -54,17 +54,16 @@ bool Session::spawn(void (Session::*body)()) {
 void Session::start_cuda() {
   const ActivityCallbacks callbacks = activity_callbacks();
   Started started = start_activity(cupti_, options_, callbacks);
-  snapshot();
-  std::lock_guard<std::mutex> guard(sink_lock_);
-  cuda_ = std::move(started);
-  write_info();
-  if (!cuda_.running) {
-    sink_.notice(cuda_.slug.c_str(), 1, cuda_.message);
-    return;
+  {
+    std::lock_guard<std::mutex> guard(sink_lock_);
+    cuda_ = std::move(started);
+    write_info();
+    if (!cuda_.running) sink_.notice(cuda_.slug.c_str(), 1, cuda_.message);
+    for (const Refused& refused : cuda_.refused) sink_.notice("cupti-refused", 1, refused.what + ": " + refused.why);
+    cuda_running_ = cuda_.running;
   }
-  for (const Refused& refused : cuda_.refused) sink_.notice("cupti-refused", 1, refused.what + ": " + refused.why);
-  cuda_running_ = true;
-  pm_.start();
+  snapshot();
+  if (cuda_running_) pm_.start();
 }
 
 void Session::context_created(CUcontext context) {

@@ -28,7 +28,14 @@ def test_every_kind(run: Run) -> None:
         ("timeless", 0, 0, 33),
     ]
     kernel = capture.table("kernel")[0]
-    assert [kernel[name] for name in ("deviceId", "contextId", "streamId", "gridX", "gridY", "gridZ")] == [1, 2, 3, 4, 5, 6]
+    assert [kernel[name] for name in ("deviceId", "contextId", "streamId", "gridX", "gridY", "gridZ")] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
     assert [kernel[name] for name in ("blockX", "blockY", "blockZ", "registersPerThread")] == [7, 8, 9, 10]
     assert [kernel[name] for name in ("staticSharedMemory", "dynamicSharedMemory", "graphNodeId")] == [11, 12, 13]
     assert kernel["localMemoryTotal"] == 14
@@ -37,11 +44,15 @@ def test_every_kind(run: Run) -> None:
     assert (copy["srcDeviceId"], peer["srcDeviceId"], peer["dstDeviceId"], peer["bytes"]) == (NONE, 0, 1, 8192)
     assert [the_row(capture, "memset")[name] for name in ("value", "bytes", "memKind")] == [255, 64, 3]
     call = the_row(capture, "runtime")
-    assert (call["cbid"], call["tid"], capture.text(call["name"])) == (211, capture.infos["pid"], "cudaLaunchKernel_v7000")
+    assert (call["cbid"], call["tid"], capture.text(call["name"])) == (
+        211,
+        capture.infos["pid"],
+        "cudaLaunchKernel_v7000",
+    )
     sync = the_row(capture, "synchronization")
     assert (sync["syncType"], sync["streamId"], sync["eventId"], sync["returnValue"]) == (3, 3, NONE, NONE)
     overhead = the_row(capture, "overhead")
-    assert (overhead["overheadKind"], overhead["tid"], overhead["deviceId"]) == (2 << 16, 77, NONE)
+    assert (overhead["overheadKind"], overhead["tid"], overhead["deviceId"]) == (1 << 16, 77, NONE)
     memory = the_row(capture, "memory")
     assert (memory["memoryOperationType"], memory["bytes"], memory["start"], memory["name"]) == (1, 1 << 20, 4400, NONE)
     assert [the_row(capture, "memory_pool")[name] for name in ("size", "start", "utilizedSize")] == [1 << 21, 4500, 5]
@@ -83,7 +94,7 @@ def test_nothing_is_lost_where_the_pool_is_large(run: Run) -> None:
 
 
 def test_another_subscriber(run: Run) -> None:
-    ran = run("kinds", env={"FAKE_CUPTI_SUBSCRIBED": "CUPTI for Some Tool", "FAKE_CUPTI_STAYS": "1"})
+    ran = run("kinds", env={"FAKE_CUPTI_SUBSCRIBED": "CUPTI for Some Tool"})
     assert ran.code == 0
     capture = ran.only()
     assert capture.slugs() == {"subscriber-present": 1}
@@ -153,7 +164,7 @@ def test_times_are_monotonic_with_or_without_our_clock(run: Run, tmp_path: Path)
         clocks = capture.table("clock")
         assert len(clocks) >= 3
         assert clocks[0]["cupti"] == 0
-        assert all(0 < row["realtime"] - row["monotonic"] for row in clocks)
+        assert all(row["realtime"] - row["monotonic"] > 0 for row in clocks)
         assert [row["monotonic"] for row in clocks] == sorted(row["monotonic"] for row in clocks)
 
 

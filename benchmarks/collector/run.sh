@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# The collector beside nsys on a machine with a GPU, nvcc and nsys.
+#   run.sh smoke   [OUT]   under a minute: does it start, what does CUPTI answer, what is in the files
+#   run.sh compare [OUT]   about three minutes: plain, nsys and collector in turn; prints one JSON object
+# Every step has its own limit of time and a failure of one does not stop the next.
+set -u
+MODE=${1:-smoke}
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+HERE=$ROOT/benchmarks/collector
+OUT=${2:-${OUT:-/tmp/nvcap-bench-out}}
+WORK=${WORK:-/tmp/nvcap-bench}
+BUDGET=${BUDGET:-$([ "$MODE" = smoke ] && echo 55 || echo 190)}
+mkdir -p "$OUT" "$WORK"
+OUT=$(cd "$OUT" && pwd)
+BEGAN=$(date +%s%N)
+elapsed() { echo $((($(date +%s%N) - BEGAN) / 1000000000)); }
+left() { local rest=$((BUDGET - $(elapsed))); echo $((rest > 1 ? rest : 1)); }
+say() { printf '[%3ss] %s\n' "$(elapsed)" "$*"; }
+limited() { local most=$1; shift; local rest; rest=$(left); timeout -k 2 $((most < rest ? most : rest)) "$@"; }
+
+cd "$ROOT" || exit 1
+CUDA=${CUDA_HOME:-/usr/local/cuda}
+NVCC=$(command -v nvcc || echo "$CUDA/bin/nvcc")
+CUDA=$(dirname "$(dirname "$(readlink -f "$NVCC")")")
+PYTHON=$(command -v python3)
+LIBS=$WORK/libs
+if ls .libs/*.deb >/dev/null 2>&1; then
+  for deb in .libs/*.deb; do dpkg -x "$deb" "$LIBS" 2>/dev/null; done
+fi
+NSYS_LIBS=$LIBS/usr/lib/x86_64-linux-gnu:$LIBS/lib/x86_64-linux-gnu
+NSYS=$(command -v nsys || timeout 20 find / -path '*host/target-linux-x64/nsys' -not -path '/proc/*' 2>/dev/null | head -1)
+case $NSYS in
+  */host/target-linux-x64/nsys)
+    HOST=${NSYS%/target-linux-x64/nsys}
+    [ -e "$HOST/host-linux-x64" ] || ln -sfn linux-desktop-glibc_2_11_3-x64 "$HOST/host-linux-x64" 2>/dev/null ;;
+esac
+CUPTI=${NVPROF_COLLECTOR_CUPTI:-}
+for place in "$CUDA"/lib64/libcupti.so.1? "$CUDA"/lib64/libcupti.so "$CUDA"/extras/CUPTI/lib64/libcupti.so* "$CUDA"/targets/*/lib/libcupti.so.1?; do
+  [ -z "$CUPTI" ] && [ -e "$place" ] && CUPTI=$place
+done
+[ -z "$CUPTI" ] && CUPTI=$(timeout 20 find / -name 'libcupti.so.1[23]*' -not -path '/proc/*' 2>/dev/null | sort -r | head -1)
+CUPTI_INCLUDE=
+for place in "$CUDA/extras/CUPTI/include" "$CUDA/include" "$CUDA"/targets/*/include; do
+  [ -z "$CUPTI_INCLUDE" ] && [ -e "$place/cupti.h" ] && CUPTI_INCLUDE=$place
+done
+[ -z "$CUPTI_INCLUDE" ] && CUPTI_INCLUDE=$(dirname "$(timeout 20 find / -name cupti.h -not -path '/proc/*' 2>/dev/null | head -1)")
+say "nvcc $NVCC; nsys ${NSYS:-none}; cupti ${CUPTI:-none}; headers ${CUPTI_INCLUDE:-none}"
+timeout 10 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>&1 | head -2
+
+# Builds side by side.
+LIBRARY=$WORK/libnvprof_collector.so
+for source in nvprof_tools/native_collector/*.cpp; do echo "#include \"$ROOT/$source\""; done > "$WORK/collector.cpp"
+(limited 100 g++ -std=c++17 -O2 -g0 -fPIC -shared -fvisibility=hidden -pthread -I"$CUPTI_INCLUDE" -I"$CUDA/include" -Wl,-z,nodelete -Wl,-z,now -o "$LIBRARY" "$WORK/collector.cpp" -ldl || echo "collector: build failed") > "$OUT/build-collector.log" 2>&1 &
+COLLECTOR_BUILD=$!
+(limited 100 "$NVCC" -O2 -std=c++17 -arch=native -o "$WORK/launches" "$HERE/launches.cu" || echo "launches: build failed") > "$OUT/build-launches.log" 2>&1 &
+LAUNCHES_BUILD=$!
+(limited 150 make build/prover NVCC="$NVCC" || limited 150 "$NVCC" -O2 -std=c++17 -arch=native -Invtx_markers/include -o build/prover fixtures/prover/prover.cu || echo "prover: build failed") > "$OUT/build-prover.log" 2>&1 &
+PROVER_BUILD=$!
+wait $COLLECTOR_BUILD $LAUNCHES_BUILD
+say "built: $(ls "$LIBRARY" "$WORK/launches" 2>&1 | tr '\n' ' ')"
+tail -n 5 "$OUT"/build-collector.log "$OUT"/build-launches.log
+[ -e "$LIBRARY" ] || LIBRARY=$ROOT/nvprof_tools/native_collector/libnvprof_collector.so
+
+# run NAME LIMIT TOOL PROGRAM...: one run; its wall time, exit code and words go into $OUT/NAME.*
+run() {
+  local name=$1 most=$2 tool=$3; shift 3
+  local start end code
+  mkdir -p "$OUT/$name.capture"
+  start=$(date +%s%N)
+  case $tool in
+    plain) limited "$most" "$@" > "$OUT/$name.out" 2> "$OUT/$name.err"; code=$? ;;
+    nsys) LD_LIBRARY_PATH=$NSYS_LIBS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} limited "$most" "$NSYS" profile -t cuda,nvtx,osrt -s none --cpuctxsw=none --force-overwrite=true \
+            -o "$OUT/$name" "$@" > "$OUT/$name.out" 2> "$OUT/$name.err"; code=$? ;;
+    cupti*) local pm=0 debug=0
+      case $tool in *pm) pm=1000 ;; esac
+      [ "$MODE" = smoke ] && debug=1
+      NVPROF_COLLECTOR_OUT=$OUT/$name.capture NVPROF_COLLECTOR_CUPTI=$CUPTI NVPROF_COLLECTOR_PM=$pm NVPROF_COLLECTOR_DEBUG=$debug \
+        NVPROF_COLLECTOR_DRIVER=${DRIVER_ROWS:-auto} CUDA_INJECTION64_PATH=$LIBRARY NVTX_INJECTION64_PATH=$LIBRARY \
+        limited "$most" "$@" > "$OUT/$name.out" 2> "$OUT/$name.err"; code=$? ;;
+  esac
+  end=$(date +%s%N)
+  rmdir "$OUT/$name.capture" 2>/dev/null
+  printf '{"name": "%s", "tool": "%s", "wall_ms": %d, "code": %d}\n' "$name" "$tool" $(((end - start) / 1000000)) "$code" >> "$OUT/runs.jsonl"
+  say "$name: $(((end - start) / 1000000)) ms, exit code $code; $(tail -c 300 "$OUT/$name.out" | tail -n 1)"
+  [ "$code" -eq 0 ] || tail -n 12 "$OUT/$name.err"
+}
+export_nsys() {
+  [ -e "$OUT/$1.nsys-rep" ] || return 0
+  LD_LIBRARY_PATH=$NSYS_LIBS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} limited 60 "$NSYS" export --type sqlite --force-overwrite=true -o "$OUT/$1.sqlite" "$OUT/$1.nsys-rep" > "$OUT/$1.export.log" 2>&1
+  say "export of $1: exit code $?"
+}
+: > "$OUT/runs.jsonl"
+
+if [ "$MODE" = smoke ]; then
+  run launches-plain 10 plain "$WORK/launches" 20000
+  run launches-cupti 15 cupti "$WORK/launches" 20000
+  cat "$OUT/launches-cupti.err" | head -c 5000
+  run launches-pm 15 cuptipm "$WORK/launches" 100000
+  grep -v 'nvcap: [A-Z_0-9]*: 0 ' "$OUT/launches-pm.err" | head -c 6000
+  DRIVER_ROWS=all run launches-alldriver 15 cupti "$WORK/launches" 20000
+  DRIVER_ROWS=none run launches-nodriver 15 cupti "$WORK/launches" 20000
+  wait $PROVER_BUILD
+  tail -n 3 "$OUT/build-prover.log"
+  run prover-plain 12 plain build/prover --partitions 2 --log-n 18
+  run prover-cupti 12 cupti build/prover --partitions 2 --log-n 18
+  tail -n 5 "$OUT/prover-cupti.err"
+else
+  wait $PROVER_BUILD
+  tail -n 3 "$OUT/build-prover.log"
+  PROVER=(build/prover --jobs 2 --partitions 10 --log-n 20)
+  run warm 20 plain "$WORK/launches" 20000
+  for round in 1 2 3; do
+    [ "$round" -gt 1 ] && [ "$(elapsed)" -gt $((BUDGET * round * 2 / 9)) ] && break
+    run "prover-plain-$round" 30 plain "${PROVER[@]}"
+    [ -n "$NSYS" ] && run "prover-nsys-$round" 40 nsys "${PROVER[@]}"
+    run "prover-cupti-$round" 30 cupti "${PROVER[@]}"
+    run "launches-plain-$round" 30 plain "$WORK/launches" 300000
+    [ -n "$NSYS" ] && run "launches-nsys-$round" 50 nsys "$WORK/launches" 300000
+    run "launches-cupti-$round" 30 cupti "$WORK/launches" 300000
+    [ "$round" = 1 ] && export_nsys prover-nsys-1
+  done
+  DRIVER_ROWS=none run launches-nodriver-1 30 cupti "$WORK/launches" 300000
+  run prover-pm-1 30 cuptipm "${PROVER[@]}"
+  export_nsys launches-nsys-1
+  for tool in nsys cupti; do
+    trace=$OUT/prover-$tool-1.$([ $tool = nsys ] && echo sqlite || echo capture)
+    cat "$OUT/prover-$tool-1.out" "$OUT/prover-$tool-1.err" > "$OUT/prover-$tool-1.log"
+    PYTHONPATH=$ROOT limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" --log "$OUT/prover-$tool-1.log" \
+      --pipeline fixtures/prover/prover.toml -f json -o "$OUT/attribution-$tool.json" > "$OUT/attribution-$tool.log" 2>&1
+    say "attribution of $tool: exit code $?; $(tail -n 1 "$OUT/attribution-$tool.log" | head -c 300)"
+  done
+fi
+PYTHONPATH=$ROOT timeout -k 2 60 "$PYTHON" "$HERE/summary.py" "$OUT" | tee "$OUT/summary.json"
+say "done; all words in $OUT"
