@@ -39,6 +39,8 @@ def find(evidence: Evidence, sections: Sections, owners: Owners, parts: Segments
     """Driver-lock time of every section, blocker by blocker. Exact: pieces of the partition view's own segments."""
     locks, calls = evidence.driver_locks, evidence.calls
     owner, call_owner = owners.of_rows(locks), owners.of_rows(calls)
+    if not (owner >= 0).any():
+        return _assembled([], parts.lanes)
     rank, ranks = _ranks(owners, locks.thread, owner)
     call_rank, _ = _ranks(owners, calls.thread, call_owner)
     found: list[tuple[Spans, int, Ints]] = []

@@ -12,7 +12,7 @@ from nvprof_tools.model.pipeline import Pipeline
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.columns import classify, flags, ints, names
 from nvprof_tools.timeline.intervals import Index, Ints
-from nvprof_tools.timeline.lanes import locate
+from nvprof_tools.timeline.lanes import by_key_and_start, locate
 from nvtx_markers.conventions import DOMAIN, HELD_RANGE
 
 LOCK_CALLS = ("pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_mutex_timedlock")
@@ -196,7 +196,9 @@ def _inside_calls(rows: Rows, calls: Rows) -> Rows:
     """Rows that begin inside a call of their thread, once a category of such a call: calls nest, and which of them
     counts at an instant is for the view to say. ``code``: the category."""
     found = []
-    calls = calls.where(np.lexsort((calls.start, calls.thread)))  # once, not once a category
+    if len(rows) == 0:
+        return rows
+    calls = calls.where(by_key_and_start(calls.thread, calls.start))  # once, not once a category
     for code in range(len(CALLS)):
         of_kind = calls.where(np.flatnonzero(calls.code == code))
         inside = np.flatnonzero(locate(of_kind.thread, of_kind.start, of_kind.end, rows.thread, rows.start) >= 0)

@@ -78,6 +78,9 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     """
     evidence = gather(trace, pipeline)
     sections = find(evidence, pipeline)
+    if not sections.by_range and not runs:
+        # Episodes are guesses until a log names them: without one they are no sections.
+        sections = sections.take(np.empty(0, np.intp))
     owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     placed = (
         placement.place(runs, evidence, sections, owners, pipeline, trace.session, marks.read(trace)) if runs else None
@@ -86,12 +89,8 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     names = section_names(evidence, sections)
     if placed is not None and names:
         row = by_name(names, placed, row)
-    if not sections.by_range:
-        # Episodes are guesses until a log names them: without one they are no sections.
-        if placed is None:
-            sections, row = sections.take(np.empty(0, np.intp)), np.empty(0, np.int64)
-        else:
-            sections, row = placement.from_log(placed, sections, evidence, capture(trace))
+    if not sections.by_range and placed is not None:
+        sections, row = placement.from_log(placed, sections, evidence, capture(trace))
         owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     return Found(evidence, sections, owners, waits, inferred, held, placed, row, names)
 
@@ -120,6 +119,9 @@ def by_name(names: Mapping[int, SectionName], placed: Placed, row: Ints) -> Ints
 
 def _belongings(evidence: Evidence, sections: Sections, pipeline: Pipeline) -> tuple[Owners, Held, Ints, Held]:
     owners = caller_owners(sections)
+    if len(sections) == 0:
+        none = np.empty(0, np.int64)
+        return owners, Held(none, none, none), none, Held(none, none, none)
     waits, inferred = lock_waits(evidence, sections, owners, pipeline)
     held = holds(evidence, sections, owners, waits, pipeline)
     return with_started_threads(evidence, sections, owners, held), waits, inferred, held
@@ -131,21 +133,26 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
 
     :raises AlignmentError: none of them fits the log.
     """
-    top: tuple[tuple[int, int, int], Pipeline, Found] | None = None
     refused: AlignmentError | None = None
+    fitting: list[tuple[tuple[int, int], Pipeline, Found]] = []
     for pipeline, found in zip(pipelines, at_once([partial(_tried, trace, runs, p) for p in pipelines]), strict=True):
         if isinstance(found, AlignmentError):
             refused = refused or found
             continue
         matched = 0 if found.placed is None else found.placed.matched
-        known = int((found.evidence.ranges.code >= 0).sum())
-        kernels = int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))[0] >= 0).sum())
-        score = (matched, known, kernels)
-        if top is None or score >= top[0]:
-            top = (score, pipeline, found)
-    if top is None:
+        fitting.append(((matched, int((found.evidence.ranges.code >= 0).sum())), pipeline, found))
+    if not fitting:
         raise refused or UsageError("no-pipeline", "no pipeline was given", "give --pipeline")
-    return top[1], top[2]
+    most = max(score for score, _, _ in fitting)
+    equals = [(pipeline, found) for score, pipeline, found in fitting if score == most]
+    if len(equals) == 1:
+        return equals[0]
+    kernels = at_once([partial(_known_kernels, trace, pipeline, found) for pipeline, found in equals])
+    return next(one for one, known in zip(reversed(equals), reversed(kernels), strict=True) if known == max(kernels))
+
+
+def _known_kernels(trace: Trace, pipeline: Pipeline, found: Found) -> int:
+    return int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))[0] >= 0).sum())
 
 
 def _tried(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found | AlignmentError:

@@ -110,7 +110,7 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     keys, starts, ends = owner_key, owner_start, owner_end
     order = np.arange(len(keys))
     if not _rises(keys, starts):
-        order = np.lexsort((starts, keys))
+        order = by_key_and_start(keys, starts)
         keys, starts, ends = keys[order], starts[order], ends[order]
     fresh = np.append(True, keys[1:] != keys[:-1])
     group = np.cumsum(fresh) - 1
@@ -151,6 +151,14 @@ def _slots_of(unique_keys: Ints, key: Ints) -> Ints:
         return np.asarray(table[np.where(inside, key - first, -1)], np.int64)
     slot = np.searchsorted(unique_keys, key)
     return np.where(unique_keys[np.minimum(slot, len(unique_keys) - 1)] == key, slot, -1)
+
+
+def by_key_and_start(key: Ints, start: Ints) -> Index:
+    """``np.lexsort((start, key))``, faster for rows that are in order of their starts and of few keys."""
+    first, last = (int(key.min()), int(key.max())) if len(key) else (0, 0)
+    if last - first < 1 << 16 and bool((start[1:] >= start[:-1]).all()):
+        return np.argsort((key - first).astype(np.uint16), kind="stable")  # numbers of 16 bits go by radix
+    return np.lexsort((start, key))
 
 
 def _rises(key: Ints, start: Ints) -> bool:

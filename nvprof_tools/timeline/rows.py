@@ -198,19 +198,18 @@ def _order(table: pa.Table, sort_by: tuple[str, ...]) -> Ints | None:
     step = first[1:] > first[:-1]
     if step.all():
         return None
-    keys = [_sort_key(table[name]) for name in sort_by]
-    order = np.lexsort(keys[::-1])
-    tied = np.ones(rows - 1, np.bool_)
-    for key in keys:
-        moved = key[order]
-        tied &= moved[1:] == moved[:-1]
+    # Most rows differ in the first column already, and profilers write them thread by thread in order: sorting runs.
+    order = np.argsort(first, kind="stable")
+    moved = first[order]
+    tied = moved[1:] == moved[:-1]
     if tied.any():
-        rest = [_sort_key(table[n]) for n in table.column_names if n not in sort_by]
         among = np.zeros(rows, np.bool_)
         among[1:] |= tied
         among[:-1] |= tied
         places = np.flatnonzero(among)
         block = order[places]
-        every = [*keys, *rest]
-        order[places] = block[np.lexsort([key[block] for key in every[::-1]])]
+        rest = [n for n in table.column_names if n not in sort_by]
+        few = table.take(from_numpy(block)) if len(block) < rows // 2 else None
+        every = [_sort_key(table[n])[block] if few is None else _sort_key(few[n]) for n in (*sort_by, *rest)]
+        order[places] = block[np.lexsort(every[::-1])]
     return order
