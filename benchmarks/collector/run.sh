@@ -28,7 +28,15 @@ if ls .libs/*.deb >/dev/null 2>&1; then
   for deb in .libs/*.deb; do dpkg -x "$deb" "$LIBS" 2>/dev/null; done
 fi
 NSYS_LIBS=$LIBS/usr/lib/x86_64-linux-gnu:$LIBS/lib/x86_64-linux-gnu
-NSYS=$(command -v nsys || timeout 20 find / -path '*host/target-linux-x64/nsys' -not -path '/proc/*' 2>/dev/null | head -1)
+# The first hit below the usual places, then anywhere; a whole disk can take long, so both have a limit.
+seek() {
+  local hit
+  hit=$(timeout 8 find /usr/local /opt /usr/lib -path "$1" -print -quit 2>/dev/null)
+  [ -n "$hit" ] || hit=$(timeout 12 find / -xdev -path "$1" -not -path '/proc/*' -print -quit 2>/dev/null)
+  echo "$hit"
+}
+NSYS=
+[ "$MODE" = compare ] && NSYS=$(command -v nsys || seek '*host/target-linux-x64/nsys')
 case $NSYS in
   */host/target-linux-x64/nsys)
     HOST=${NSYS%/target-linux-x64/nsys}
@@ -38,19 +46,29 @@ CUPTI=${NVPROF_COLLECTOR_CUPTI:-}
 for place in "$CUDA"/lib64/libcupti.so.1? "$CUDA"/lib64/libcupti.so "$CUDA"/extras/CUPTI/lib64/libcupti.so* "$CUDA"/targets/*/lib/libcupti.so.1?; do
   [ -z "$CUPTI" ] && [ -e "$place" ] && CUPTI=$place
 done
-[ -z "$CUPTI" ] && CUPTI=$(timeout 20 find / -name 'libcupti.so.1[23]*' -not -path '/proc/*' 2>/dev/null | sort -r | head -1)
+[ -z "$CUPTI" ] && CUPTI=$(seek '*/libcupti.so.1[23]*')
 CUPTI_INCLUDE=
 for place in "$CUDA/extras/CUPTI/include" "$CUDA/include" "$CUDA"/targets/*/include; do
   [ -z "$CUPTI_INCLUDE" ] && [ -e "$place/cupti.h" ] && CUPTI_INCLUDE=$place
 done
-[ -z "$CUPTI_INCLUDE" ] && CUPTI_INCLUDE=$(dirname "$(timeout 20 find / -name cupti.h -not -path '/proc/*' 2>/dev/null | head -1)")
+[ -z "$CUPTI_INCLUDE" ] && CUPTI_INCLUDE=$(dirname "$(seek '*/cupti.h')")
 say "nvcc $NVCC; nsys ${NSYS:-none}; cupti ${CUPTI:-none}; headers ${CUPTI_INCLUDE:-none}"
 timeout 10 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>&1 | head -2
 
 # Builds side by side.
 LIBRARY=$WORK/libnvprof_collector.so
-for source in nvprof_tools/native_collector/*.cpp; do echo "#include \"$ROOT/$source\""; done > "$WORK/collector.cpp"
-(limited 100 g++ -std=c++17 -O2 -g0 -fPIC -shared -fvisibility=hidden -pthread -I"$CUPTI_INCLUDE" -I"$CUDA/include" -Wl,-z,nodelete -Wl,-z,now -o "$LIBRARY" "$WORK/collector.cpp" -ldl || echo "collector: build failed") > "$OUT/build-collector.log" 2>&1 &
+FLAGS=(-std=c++17 -O2 -g0 -fPIC -fvisibility=hidden -pthread -I"$CUPTI_INCLUDE" -I"$CUDA/include")
+build_collector() {
+  local source pids=()
+  mkdir -p "$WORK/objects"
+  for source in nvprof_tools/native_collector/*.cpp; do
+    limited 100 g++ "${FLAGS[@]}" -c -o "$WORK/objects/$(basename "$source").o" "$source" &
+    pids+=($!)
+  done
+  wait "${pids[@]}"
+  limited 30 g++ -shared -pthread -Wl,-z,nodelete -Wl,-z,now -o "$LIBRARY" "$WORK"/objects/*.o -ldl || echo "collector: build failed"
+}
+build_collector > "$OUT/build-collector.log" 2>&1 &
 COLLECTOR_BUILD=$!
 (limited 100 "$NVCC" -O2 -std=c++17 -arch=native -o "$WORK/launches" "$HERE/launches.cu" || echo "launches: build failed") > "$OUT/build-launches.log" 2>&1 &
 LAUNCHES_BUILD=$!
@@ -123,7 +141,7 @@ else
   run prover-pm-1 30 cuptipm "${PROVER[@]}"
   export_nsys launches-nsys-1
   for tool in nsys cupti; do
-    trace=$OUT/prover-$tool-1.$([ $tool = nsys ] && echo sqlite || echo capture)
+    trace=$OUT/prover-$tool-1.$([ "$tool" = nsys ] && echo sqlite || echo capture)
     cat "$OUT/prover-$tool-1.out" "$OUT/prover-$tool-1.err" > "$OUT/prover-$tool-1.log"
     PYTHONPATH=$ROOT limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" --log "$OUT/prover-$tool-1.log" \
       --pipeline fixtures/prover/prover.toml -f json -o "$OUT/attribution-$tool.json" > "$OUT/attribution-$tool.log" 2>&1

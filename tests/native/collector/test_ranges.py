@@ -46,7 +46,7 @@ def test_ranges_marks_domains_and_names(run: Run) -> None:
 
 
 def test_a_flood_is_counted(run: Run) -> None:
-    pairs = 300_000
+    pairs = 100_000
     capture = run("flood", str(pairs)).only()
     ranges = capture.table("nvtx_range")
     closed = [row for row in ranges if row["end"] > 0]
