@@ -183,13 +183,15 @@ def test_every_write_is_atomic() -> None:
 STREAMS = {
     "files.atomic",
     "capture.tee",
+    "capture.capture_writer",
     "capture.running",
     "capture.launcher",
     "cli.main",
     "sources.ncu_report_worker",
 }
-"""Who may open a descriptor for writing. What a profiled program prints is a stream: half of it is worth having when it
-was cut off. The launcher, a process of its own, notes how the program ended. The last two open /dev/null."""
+"""Who may open a descriptor for writing. What a profiled program prints, and what one captures of itself, is a stream:
+half of it is worth having when it was cut off. The launcher, a process of its own, notes how the program ended. The
+last two open /dev/null."""
 
 
 def test_descriptors_for_writing_have_their_place() -> None:
