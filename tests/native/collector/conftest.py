@@ -68,9 +68,12 @@ class Kit:
         common += [f"-isystem{path}" for path in include]
         warnings = ["-Wall", "-Wextra", "-Wshadow", "-Werror"]
         shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete,-z,now"]
+        fakes = [PROGRAMS / "fake_cupti.cpp"]
+        # Headers of CUPTI know PM sampling from 12.6 on.
+        fakes += [PROGRAMS / "fake_pm.cpp"] if any((path / "cupti_pmsampling.h").is_file() for path in include) else []
         jobs = [
             [*common, *warnings, *shared, "-o", str(self.library), str(unit)],
-            [*common, *warnings, *shared, "-o", str(self.fake), str(PROGRAMS / "fake_cupti.cpp")],
+            [*common, *warnings, *shared, "-o", str(self.fake), *map(str, fakes)],
             [*common, *warnings, "-o", str(self.folder / "scenario"), str(PROGRAMS / "scenario.cpp")],
         ]
         running = [

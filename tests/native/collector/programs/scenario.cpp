@@ -337,6 +337,16 @@ int own() {
   return 0;
 }
 
+// A context on each of two devices, used for a while.
+int samples() {
+  begin_cuda();
+  cupti->context_created(0);
+  cupti->context_created(1);
+  cupti->context_created(0);
+  pause_ms(400);
+  return 0;
+}
+
 int clocks() {
   begin_cuda();
   const uint64_t now = cupti->now();
@@ -366,6 +376,7 @@ int main(int argument_count, char** arguments) {
   if (name == "nested") return nested();
   if (name == "own") return own();
   if (name == "clocks") return clocks();
+  if (name == "samples") return samples();
   if (name == "nothing") return begin_cuda(), 0;
   return 64;
 }
