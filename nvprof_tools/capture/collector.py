@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ FOLDER = "capture"
 """Below the run folder: one file a process."""
 
 OUT, CUDA_INJECTION, NVTX_INJECTION = "NVPROF_COLLECTOR_OUT", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"
+CUPTI = "NVPROF_COLLECTOR_CUPTI"
 _NSYS_ONLY = {
     "os_calls": "--os-calls",
     "delay_s": "--delay",
@@ -38,6 +40,45 @@ def library(environ: Mapping[str, str] | None = None) -> Path | None:
         return None
     path = Path(asked) if asked else Path(nvprof_tools.__file__).parent / "native_collector" / NAME
     return path.absolute() if path.is_file() else None
+
+
+def cupti(
+    environ: Mapping[str, str] | None = None, root: Path = Path("/"), packages: Sequence[str] = ()
+) -> Path | None:
+    """The libcupti that the collector will find: one that is named, a toolkit's, else one from the Python package
+    nvidia-cuda-cupti; null: only what the program itself may have loaded, or what the system's loader knows.
+
+    :param packages: folders of Python packages; by default those that this program uses.
+    """
+    environ = os.environ if environ is None else environ
+    if environ.get(CUPTI):
+        named = Path(environ[CUPTI])
+        return named if named.is_file() else None
+    homes = [Path(environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
+    homes += [root / "usr/local/cuda", root / "opt/cuda"]
+    for home in homes:
+        for folder in (home / "lib64", home / "extras/CUPTI/lib64"):
+            found = _newest(folder)
+            if found is not None:
+                return found
+    return packaged_cupti(packages)
+
+
+def packaged_cupti(packages: Sequence[str] = ()) -> Path | None:
+    """The one of the Python package, which the collector does not find by itself."""
+    for entry in packages or sys.path:
+        for folder in sorted(Path(entry or ".").glob("nvidia/*/lib"), reverse=True):
+            found = _newest(folder)
+            if found is not None:
+                return found
+    return None
+
+
+def _newest(folder: Path) -> Path | None:
+    for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
 
 
 def missing() -> ToolError:
@@ -94,6 +135,9 @@ def options(wish: Wish) -> dict[str, str]:
 
 def environment(library: Path, out: Path, chosen: Mapping[str, str]) -> dict[str, str]:
     """What the program's environment must say besides its own."""
+    found = cupti()
+    if found is not None and found == packaged_cupti():
+        chosen = {**chosen, CUPTI: str(found)}
     return {CUDA_INJECTION: str(library), NVTX_INJECTION: str(library), OUT: str(out), **chosen}
 
 

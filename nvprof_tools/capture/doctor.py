@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from nvprof_tools.capture import importer, tools
+from nvprof_tools.capture import collector, importer, tools
 from nvprof_tools.capture.tools import Tool
 
 Status = Literal["ok", "note", "fail"]
@@ -39,10 +39,20 @@ def examine(folder: Path, root: Path = Path("/"), environ: Mapping[str, str] | N
     environ = os.environ if environ is None else environ
     nsys, ncu = tools.find("nsys", environ), tools.find("ncu", environ)
     driver = _driver(root)
+    library = collector.library(environ)
+    # One that is found is taken, whether it works or not.
+    without: Status = "fail" if library is None or nsys is not None else "note"
     return [
         _profiler(
-            "nsys", nsys, "fail", "install Nsight Systems (or Nsight Compute, which holds one), or add it to the PATH"
+            "nsys",
+            nsys,
+            without,
+            "install Nsight Systems (or Nsight Compute, which holds one), or add it to the PATH"
+            + ("" if library is None else "; without it profile records with the collector"),
         ),
+        _collector(library),
+        _collector_cupti(environ, root),
+        _injection(environ),
         _importer(nsys),
         _profiler("ncu", ncu, "note", "install Nsight Compute: --counters needs it"),
         driver,
@@ -69,6 +79,38 @@ def _profiler(name: str, tool: Tool | None, otherwise: Status, advice: str) -> C
     if name == "nsys" and tool.number < (2022, 1):
         return Check(name, "note", f"{tool.version} at {tool.path}", "older than 2022.1: take a newer one")
     return Check(name, "ok", f"{tool.version} at {tool.path}")
+
+
+def _collector(library: Path | None) -> Check:
+    if library is not None:
+        return Check("collector", "ok", str(library))
+    reason = collector.missing()
+    return Check("collector", "note", reason.message, reason.hint.partition(";")[0] + "; nsys needs none of it")
+
+
+def _collector_cupti(environ: Mapping[str, str], root: Path) -> Check:
+    """What the collector would open; the version is in the file's own name."""
+    name = "collector's CUPTI"
+    found = collector.cupti(environ, root)
+    if found is None:
+        return Check(
+            name,
+            "note",
+            "no libcupti in a CUDA toolkit or a Python package",
+            f"pip install nvidia-cuda-cupti, install the CUDA toolkit, or name one in {collector.CUPTI}; "
+            "a program that brings its own (PyTorch does) needs none",
+        )
+    whole = re.search(r"\.so\.([\d.]+)$", os.path.realpath(found))
+    return Check(name, "ok", f"{whole[1] if whole else '(version unknown)'} at {found}")
+
+
+def _injection(environ: Mapping[str, str]) -> Check:
+    """CUDA and NVTX load one tool each."""
+    other = collector.taken(environ)
+    if other is None:
+        return Check("other tools", "ok", "none is set to be loaded into programs")
+    names = f"{collector.CUDA_INJECTION} and {collector.NVTX_INJECTION}"
+    return Check("other tools", "note", f"{other} is loaded into every CUDA program started here", f"unset {names}")
 
 
 def _importer(nsys: Tool | None) -> Check:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import nvtx_markers
-from nvprof_tools.capture import doctor
+from nvprof_tools.capture import collector, doctor
 from nvprof_tools.capture.doctor import Check, able, examine
 from nvprof_tools.cli.main import run
 from nvtx_markers.library import NativeStatus
@@ -29,9 +29,12 @@ def root(tmp_path: Path) -> Path:
         "proc/driver/nvidia/params": "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 0\n",
         "proc/sys/kernel/perf_event_paranoid": "2\n",
         "usr/local/cuda-13/extras/CUPTI/lib64/libcupti.so.13": "",
+        "usr/local/cuda/lib64/libcupti.so.13.2.75": "",
+        "collector.so": "",
     }.items():
         (machine / name).parent.mkdir(parents=True, exist_ok=True)
         (machine / name).write_text(text)
+    (machine / "usr/local/cuda/lib64/libcupti.so.13").symlink_to("libcupti.so.13.2.75")
     tools = machine / "nsight" / "target-linux-x64"
     tools.mkdir(parents=True)
     for name in ("nsys", "ncu"):
@@ -47,10 +50,13 @@ def importer(machine: Path, text: str, folder: str = "host-linux-x64") -> None:
     path.chmod(0o755)
 
 
-def found(machine: Path, monkeypatch: pytest.MonkeyPatch, fails: str = "", tools: bool = True) -> dict[str, Check]:
+def found(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, fails: str = "", tools: bool = True, **more: str
+) -> dict[str, Check]:
     folders = [str(machine / "nsight" / "target-linux-x64")] if tools else []
     path = os.pathsep.join([*folders, str(Path(sys.executable).parent), "/usr/bin", "/bin"])
-    environ = {"PATH": path, "NVPROF_TOOLS_ONLY_PATH": "1"}
+    library = str(machine / "collector.so")
+    environ = {"PATH": path, "NVPROF_TOOLS_ONLY_PATH": "1", "NVPROF_TOOLS_COLLECTOR": library, **more}
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("NSYS_FAILS", fails)
     return {check.name: check for check in examine(machine, machine, environ)}
@@ -67,10 +73,54 @@ def test_a_machine_where_all_is_well(root: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_profilers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = found(root, monkeypatch, tools=False)
+    checks = found(root, monkeypatch, tools=False, NVPROF_TOOLS_COLLECTOR="0")
     assert (checks["nsys"].status, checks["ncu"].status) == ("fail", "note")
     assert "install" in checks["nsys"].advice
     assert not able(checks.values())
+
+
+def test_the_collector_stands_in_for_nsys(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = found(root, monkeypatch, tools=False)
+    assert (checks["nsys"].status, checks["collector"].status) == ("note", "ok")
+    assert "records with the collector" in checks["nsys"].advice
+    assert checks["collector's CUPTI"].found.startswith("13.2.75 at ")
+    assert able(checks.values()) or checks["disk"].status == "fail"
+
+
+def test_a_collector_that_was_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = NativeStatus(built=False, reason="not built: no CUPTI headers")
+    monkeypatch.setattr(nvtx_markers, "native_status", lambda *_: reason)
+    check = found(root, monkeypatch, NVPROF_TOOLS_COLLECTOR="0")["collector"]
+    assert check.status == "note"
+    assert "no CUPTI headers" in check.found
+
+
+def test_where_the_collector_s_cupti_may_lie(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(root / "usr/local/cuda")
+    monkeypatch.setattr(sys, "path", [str(root / "site")])
+    name = "collector's CUPTI"
+    check = found(root, monkeypatch)[name]
+    assert check.status == "note"
+    assert "nvidia-cuda-cupti" in check.advice
+    library = root / "site/nvidia/cuda_cupti/lib/libcupti.so.12"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert found(root, monkeypatch)[name].found == f"12 at {library}"
+    assert collector.packaged_cupti() == library
+    home = root / "home/extras/CUPTI/lib64/libcupti.so.13"
+    home.parent.mkdir(parents=True)
+    home.touch()
+    assert found(root, monkeypatch, CUDA_HOME=str(root / "home"))[name].found == f"13 at {home}"
+    named = found(root, monkeypatch, NVPROF_COLLECTOR_CUPTI=str(root / "no such file"))[name]
+    assert named.status == "note"
+
+
+def test_another_tool_that_is_set(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = found(root, monkeypatch, CUDA_INJECTION64_PATH="/opt/other/libOther.so")["other tools"]
+    assert check.status == "note"
+    assert "libOther.so" in check.found
+    assert "/opt" not in check.found
+    assert found(root, monkeypatch, CUDA_INJECTION64_PATH="./.")["other tools"].status == "ok"
 
 
 def test_an_nsys_that_does_not_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
