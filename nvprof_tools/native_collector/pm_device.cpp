@@ -142,8 +142,19 @@ void list_metrics(const Cupti& cupti, const Calls& calls, CUpti_Profiler_Host_Ob
 PmDevice::PmDevice(const Cupti& cupti, uint32_t number, uint32_t hz)
     : cupti_(cupti), number_(number), hz_(hz), parts_(std::make_unique<Parts>()) {}
 
+// CUPTI looks for these by name only; they lie beside it, where a path of the system may not lead.
+static void open_helpers(const void* in_cupti) {
+  Dl_info where{};
+  if (dladdr(in_cupti, &where) == 0 || where.dli_fname == nullptr) return;
+  const std::string path = where.dli_fname;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"})
+    debug("%s%s: %s", folder.c_str(), name, dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr ? "opened" : "not there");
+}
+
 bool PmDevice::start() {
   Parts& parts = *parts_;
+  open_helpers(reinterpret_cast<const void*>(cupti_.cuptiGetVersion));
   if (const char* missing = parts.calls.open(cupti_.library)) {
     why_ = std::string("this libcupti has no ") + missing;
     return false;
