@@ -108,7 +108,8 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.generic]:
     dtype = np.dtype(array.type.to_pandas_dtype())
     if len(array) == 0 or array.buffers()[1] is None:
         return np.zeros(len(array), dtype)
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+    # A buffer may be longer than its values, by any number of bytes.
+    return np.frombuffer(array.buffers()[1], dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
 def bools(column: pa.Array | pa.ChunkedArray) -> Bools:

@@ -89,7 +89,7 @@ def _read(path: Path) -> bytes:
 def _parse(data: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of its own
         reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0][:200]
         raise ToolError(
             "pipeline-file-not-toml",

@@ -263,16 +263,12 @@ def _load(path: Path, storage: Storage, budget: Budget) -> pa.Table:
         schema = file.schema_arrow
         read = file.iter_batches(batch_size=1 << 20)
         for batch in read:
-            budget.spend(batch)
-            batch.validate(full=True)
-            batches.append(batch)
+            batches.append(budget.checked(batch))
         return pa.Table.from_batches(batches, schema)
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
         for i in range(reader.num_record_batches):
             batch = reader.get_batch(i)
-            budget.spend(batch)
-            batch.validate(full=True)
-            batches.append(batch)
+            batches.append(budget.checked(batch))
         return pa.Table.from_batches(batches, reader.schema)
 
 

@@ -38,12 +38,10 @@ class ParquetTables:
         budget = Budget(table, path.stat().st_size, self.limits)
         with translated(table):
             file = self._open(path)
-            budget.announce(unpacked_bytes(file, set(columns)))
+            budget.announce(unpacked_bytes(file))
             batches = []
             for batch in file.iter_batches(batch_size=65_536, columns=list(columns)):
-                budget.spend(batch)
-                batch.validate(full=True)
-                batches.append(batch)
+                batches.append(budget.checked(batch))
             schema = pa.schema([file.schema_arrow.field(c) for c in columns])
             read = pa.Table.from_batches([b.select(list(columns)) for b in batches], schema)
             return picked(table, read, columns, types)

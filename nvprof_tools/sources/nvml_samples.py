@@ -22,11 +22,9 @@ def read_nvml(path: Path, limits: Limits) -> pa.Table:
         with pq.ParquetFile(path, thrift_string_size_limit=1 << 20, thrift_container_size_limit=1 << 20) as file:
             names = NVML_SCHEMA.names
             budget, batches = Budget("NVML samples", path.stat().st_size, limits), []
-            budget.announce(unpacked_bytes(file, set(names)))
+            budget.announce(unpacked_bytes(file))
             for batch in file.iter_batches(columns=names):
-                budget.spend(batch)
-                batch.validate(full=True)
-                batches.append(batch.select(names))
+                batches.append(budget.checked(batch).select(names))
             schema = pa.schema([file.schema_arrow.field(name) for name in names])
             table = pa.Table.from_batches(batches, schema).cast(NVML_SCHEMA)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
