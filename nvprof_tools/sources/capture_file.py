@@ -15,8 +15,8 @@ from nvprof_tools.sources.capture_process import Process
 from nvprof_tools.sources.capture_tables import CaptureTables
 from nvprof_tools.sources.columnar import begins_with
 
-MOST_FILES = 512
-"""Processes of one capture: each file is held open."""
+MOST_FILES = 4096
+"""Processes of one capture; a shell script may start many that do nothing of interest."""
 KIND = "nvprof-capture"
 
 
@@ -41,14 +41,9 @@ class CaptureFile:
         found = files(path)
         processes, unusable = _processes(found, limits)
         quality: list[QualityItem] = []
-        try:
-            span = capture_facts.session(processes)
-            small = capture_facts.small_tables(processes, span)
-            reader = CaptureTables(processes, small, span.origin, span.end, limits, quality)
-        except BaseException:
-            for process in processes:
-                process.close()
-            raise
+        span = capture_facts.session(processes)
+        small = capture_facts.small_tables(processes, span)
+        reader = CaptureTables(processes, small, span.origin, span.end, limits, quality)
         names = [p.name for p in found]
 
         def sha256() -> str:
@@ -89,8 +84,5 @@ def facts_of(path: Path, limits: Limits) -> dict[str, Any]:
     :raises SourceError: it cannot be read.
     """
     process = capture_process.read(path, 0, limits)
-    try:
-        names = {"version": "collector", "cupti": "cupti", "driver_api": "driver"}
-        return {key: capture_facts.fact(process.info, name) for key, name in names.items()}
-    finally:
-        process.close()
+    names = {"version": "collector", "cupti": "cupti", "driver_api": "driver"}
+    return {key: capture_facts.fact(process.info, name) for key, name in names.items()}

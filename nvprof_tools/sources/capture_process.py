@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,9 +38,12 @@ _CLOCK = "monotonic"
 
 @dataclass
 class Process:
-    """An open file. ``words`` are ids and their bytes; ``malformed`` blocks contradict the schema or themselves."""
+    """One file, opened only while something is read of it.
 
-    descriptor: int
+    ``word_ids`` and ``word_bytes`` are its texts; ``malformed`` blocks contradict the schema or themselves.
+    """
+
+    path: Path
     number: int
     contents: Contents
     layouts: Mapping[int, Layout] = field(default_factory=dict)
@@ -94,11 +98,14 @@ class Process:
         :raises SourceError: ``file-changed``.
         """
         given = 0
-        for block in self.sound.get(kind, ()):
-            if most is not None and given >= most:
-                return
-            given += block.rows
-            yield np.frombuffer(blocks.exactly(self.descriptor, block.size, block.at), self.layouts[kind].dtype)
+        if not self.sound.get(kind):
+            return
+        with opened(self.path) as descriptor:
+            for block in self.sound[kind]:
+                if most is not None and given >= most:
+                    return
+                given += block.rows
+                yield np.frombuffer(blocks.exactly(descriptor, block.size, block.at), self.layouts[kind].dtype)
 
     def small(self, kind: int, *names: str) -> list[Ints]:
         """Fields of a small table as int64, all bits set where the file lacks one; rows in file order."""
@@ -112,40 +119,42 @@ class Process:
                 )
         return [np.concatenate([np.empty(0, np.int64), *part]) for part in parts]
 
-    def close(self) -> None:
-        """Give the file back."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
 
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A descriptor of the file.
 
-def read(path: Path, number: int, limits: Limits) -> Process:
-    """Open a file and read all of it but its events.
-
-    :raises SourceError: it cannot be used.
+    :raises SourceError: ``file-unreadable``.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise SourceError("file-unreadable", "the capture cannot be opened", "check its permissions") from error
-    process = Process(descriptor, number, Contents(0))
     try:
-        process.contents = blocks.scan(descriptor, limits)
-        _read(process, limits)
-    except BaseException:
-        process.close()
-        raise
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path, number: int, limits: Limits) -> Process:
+    """Read all of a file but its events.
+
+    :raises SourceError: it cannot be used.
+    """
+    with opened(path) as descriptor:
+        process = Process(path, number, blocks.scan(descriptor, limits))
+        _read(process, descriptor, limits)
     return process
 
 
-def _read(process: Process, limits: Limits) -> None:
+def _read(process: Process, descriptor: int, limits: Limits) -> None:
     schema = next(process.contents.of(blocks.SCHEMA), None)
     if schema is None:
         raise SourceError(
             "capture-damaged", "the capture has no whole block that says how its rows are laid out", AGAIN
         )
-    process.layouts = layouts(_payload(process, schema), limits)
-    _notes(process, limits)
+    process.layouts = layouts(_payload(descriptor, schema), limits)
+    _notes(process, descriptor, limits)
     clock = process.info.get("clock", _CLOCK)
     if clock != _CLOCK:
         raise SourceError(
@@ -160,21 +169,21 @@ def _read(process: Process, limits: Limits) -> None:
                 process.malformed += 1
                 continue
             process.sound.setdefault(block.kind, []).append(block)
-    _words(process, limits)
+    _words(process, descriptor, limits)
     realtime, monotonic = process.small(columns.CLOCK, "realtime", "monotonic")
     process.clocks = usable(realtime, monotonic)
 
 
-def _payload(process: Process, block: Block) -> bytes:
-    return blocks.exactly(process.descriptor, block.size, block.at)
+def _payload(descriptor: int, block: Block) -> bytes:
+    return blocks.exactly(descriptor, block.size, block.at)
 
 
-def _notes(process: Process, limits: Limits) -> None:
+def _notes(process: Process, descriptor: int, limits: Limits) -> None:
     """The JSON blocks; one that cannot be read counts as malformed."""
     kinds = (blocks.INFO, blocks.NOTICE, blocks.END)
     notes = [block for block in process.contents.blocks if block.kind in kinds]
     for block in notes[:MOST_NOTES]:
-        said = parsed(_payload(process, block), limits.json_depth)
+        said = parsed(_payload(descriptor, block), limits.json_depth)
         if not isinstance(said, dict):
             process.malformed += 1
         elif block.kind == blocks.INFO:
@@ -185,10 +194,10 @@ def _notes(process: Process, limits: Limits) -> None:
             process.end = said
 
 
-def _words(process: Process, limits: Limits) -> None:
+def _words(process: Process, descriptor: int, limits: Limits) -> None:
     total = 0
     for block in process.contents.of(blocks.STRINGS):
-        data, at = _payload(process, block), 0
+        data, at = _payload(descriptor, block), 0
         for _ in range(block.rows):
             if len(data) - at < _WORD.size:
                 process.malformed += 1

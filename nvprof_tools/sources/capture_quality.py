@@ -58,8 +58,11 @@ def items(processes: Sequence[Process], span: Session, unusable: int) -> Iterato
             f"{unusable:,} files of the capture cannot be read and were left out: what their processes did is not here",
             "",
         )
+    latest = _latest(processes)
     for process in processes:
-        yield from _blocks(process)
+        # The same process wrote a later file: it replaced itself by another program.
+        replaced = len(process.clocks) > 0 and latest[process.pid] > int(process.clocks.monotonic.max())
+        yield from _blocks(process, replaced)
         yield from _said(process)
     if span.stepped > STEPPED_NS:
         yield QualityItem(
@@ -75,7 +78,17 @@ def items(processes: Sequence[Process], span: Session, unusable: int) -> Iterato
         )
 
 
-def _blocks(process: Process) -> Iterator[QualityItem]:
+def _latest(processes: Sequence[Process]) -> dict[int, int]:
+    """Process → when its latest file begins."""
+    found: dict[int, int] = {}
+    for process in processes:
+        if len(process.clocks):
+            begins = int(process.clocks.monotonic.min())
+            found[process.pid] = max(found.get(process.pid, begins), begins)
+    return found
+
+
+def _blocks(process: Process, replaced: bool) -> Iterator[QualityItem]:
     contents, who = process.contents, f"process {process.pid}"
     if contents.tail:
         yield QualityItem(
@@ -85,7 +98,10 @@ def _blocks(process: Process) -> Iterator[QualityItem]:
             f"the file of {who} ends within a block: its last {contents.tail:,} of {contents.size:,} bytes are lost",
             "let the program end by itself; a killed one loses about half a second",
         )
-    if process.end is None:
+    if process.end is None and replaced:
+        message = f"{who} replaced itself by another program (exec): of what it did last, half a second may be missing"
+        yield QualityItem("capture-unfinished", _INFO, 1, message)
+    elif process.end is None:
         yield QualityItem(
             "capture-unfinished",
             _LOSS,

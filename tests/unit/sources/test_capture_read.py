@@ -235,10 +235,23 @@ def test_import_attribute_and_report_take_it(tmp_path: Path, capsys: pytest.Capt
     assert "nvprof-capture" in (tmp_path / "r.html").read_text("utf-8")
 
 
+def test_a_process_that_replaced_itself_is_no_loss(tmp_path: Path) -> None:
+    shell, program = begun(), Capture()
+    shell.end = None
+    shell.write(tmp_path / "sh-100.nvcap")
+    program.clock(BOOT + 50, UTC + 50)
+    trace = finished(program, tmp_path, "prover-100-1.nvcap")
+    assert "capture-unfinished" not in {i.slug for i in trace.quality}
+    trace = load_trace(tmp_path)
+    found = item(trace, "capture-unfinished")
+    assert (found.severity, "exec" in found.message) == (Severity.INFO, True)
+
+
 def test_a_folder_of_very_many_files_is_refused(tmp_path: Path) -> None:
     data = Capture().bytes()
-    for i in range(MOST_FILES + 1):
-        (tmp_path / f"{i}.nvcap").write_bytes(data)
+    (tmp_path / "first.nvcap").write_bytes(data)
+    for i in range(MOST_FILES):
+        (tmp_path / f"{i}.nvcap").hardlink_to(tmp_path / "first.nvcap")
     with pytest.raises(SourceError) as caught:
         load_trace(tmp_path)
     assert caught.value.slug == "limit-tables"
