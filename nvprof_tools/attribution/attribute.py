@@ -27,7 +27,6 @@ from nvprof_tools.attribution import work as device_work
 from nvprof_tools.attribution.charge import in_charge
 from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_counters
 from nvprof_tools.attribution.evidence import RANGE_ROLES
-from nvprof_tools.attribution.parallel import both
 from nvprof_tools.attribution.placement import NEVER
 from nvprof_tools.attribution.sections import Sections
 from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections, work_sections
@@ -40,6 +39,7 @@ from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, LogRun, Trace
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import EMPTY, Ints, union
+from nvprof_tools.timeline.parallel import both
 
 
 @dataclass(frozen=True)

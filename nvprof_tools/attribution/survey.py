@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from nvprof_tools.attribution import placement, stages
 from nvprof_tools.attribution.evidence import Evidence, gather
-from nvprof_tools.attribution.parallel import at_once
 from nvprof_tools.attribution.placement import Placed
 from nvprof_tools.attribution.sections import (
     Held,
@@ -34,6 +33,7 @@ from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.ids import numbered
 from nvprof_tools.timeline.intervals import Ints
+from nvprof_tools.timeline.parallel import at_once
 from nvtx_markers.conventions import SECTION_PATTERN, UNKNOWN
 
 _SECTION = re.compile(SECTION_PATTERN)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-ABI = 2
+ABI = 3
 NAME = "libnvprof_native.so"
 SWITCH = "NVPROF_TOOLS_NATIVE"
 """Environment variable: ``0`` leaves the library aside, a path names another one."""
@@ -102,6 +102,8 @@ def _loaded(path: str) -> ctypes.CDLL | None:
         pointer, count = ctypes.c_void_p, ctypes.c_uint64
         library.nvp_covering.argtypes = (pointer, pointer, count, pointer, count, pointer)
         library.nvp_covering.restype = ctypes.c_int
+        library.nvp_innermost.argtypes = (pointer, pointer, pointer, count, pointer, pointer, pointer, pointer)
+        library.nvp_innermost.restype = ctypes.c_int
         library.nvp_pages_free.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
         library.nvp_pages_free.restype = None
     except (OSError, AttributeError):
@@ -133,3 +135,27 @@ def covering(
     if len(end) != len(begin) or library.nvp_covering(*pointers[:2], len(begin), pointers[2], len(at), pointers[3]):
         return None
     return found
+
+
+Ints = npt.NDArray[np.int64]
+
+
+def innermost(begin: Ints, end: Ints, label: Ints) -> tuple[Ints, Ints, Ints] | None:
+    """Labelled intervals flattened: ``(begin, end, label)`` of disjoint pieces, in each the label of the last interval
+    in the order given that covers it; pieces that touch have different labels.
+
+    ``begin`` must rise and every interval be longer than nothing; one with a negative label covers the others and gives
+    none. Null where the library is not there.
+    """
+    library = native_library()
+    if library is None or not len(begin) == len(end) == len(label):
+        return None
+    given = [np.ascontiguousarray(values, np.int64) for values in (begin, end, label)]
+    made = [np.empty(2 * len(begin), np.int64) for _ in given]
+    pieces = ctypes.c_uint64()
+    pointers = [values.ctypes.data for values in (*given, *made)]
+    if library.nvp_innermost(*pointers[:3], len(begin), *pointers[3:], ctypes.addressof(pieces)):
+        return None
+    start, stop, shown = (values[: pieces.value] for values in made)
+    some = shown >= 0
+    return start[some], stop[some], shown[some]

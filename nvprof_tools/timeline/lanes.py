@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.errors import SourceError
-from nvprof_tools.native.library import covering
+from nvprof_tools.native.library import covering, innermost
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
 
 _AXIS_END = 2**62
@@ -79,23 +79,32 @@ class Lanes:
         lane, low, high, label = lane[keep], low[keep], high[keep], label[keep]
         shift = self.base[lane] - self.start[lane]
         low, high = low + shift, high + shift
-        edges = distinct(low, high)
-        if len(edges) < 2:
-            return Spans(edges[:0], edges[:0]), label[:0]
-        zero = np.zeros(len(low), np.int64)
-        top = locate(zero, low, high, np.zeros(len(edges) - 1, np.int64), edges[:-1])
-        shown = np.where(top >= 0, label[top], -1)
-        fresh = np.append(True, shown[1:] != shown[:-1])
-        begins = edges[:-1][fresh]
-        ends = np.append(begins[1:], edges[-1])
-        some = shown[fresh] >= 0
-        return Spans(begins[some], ends[some]), shown[fresh][some]
+        if bool((low[1:] < low[:-1]).any()):
+            order = np.argsort(low, kind="stable")
+            low, high, label = low[order], high[order], label[order]
+        pieces = innermost(low, high, label)
+        return _innermost(low, high, label) if pieces is None else (Spans(*pieces[:2]), pieces[2])
 
     def lift(self, spans: Spans) -> tuple[Index, Ints, Ints]:
         """``(lane, start, end)`` of spans on the axis, back in their walls' time."""
         lane = np.searchsorted(self.base, spans.start, side="right") - 1
         shift = self.start[lane] - self.base[lane]
         return lane, spans.start + shift, spans.end + shift
+
+
+def _innermost(low: Ints, high: Ints, label: Ints) -> tuple[Spans, Ints]:
+    """:meth:`Lanes.innermost` for intervals on the axis that are not empty, in order of ``low``."""
+    edges = distinct(low, high)
+    if len(edges) < 2:
+        return Spans(edges[:0], edges[:0]), label[:0]
+    zero = np.zeros(len(low), np.int64)
+    top = locate(zero, low, high, np.zeros(len(edges) - 1, np.int64), edges[:-1])
+    shown = np.where(top >= 0, label[top], -1)
+    fresh = np.append(True, shown[1:] != shown[:-1])
+    begins = edges[:-1][fresh]
+    ends = np.append(begins[1:], edges[-1])
+    some = shown[fresh] >= 0
+    return Spans(begins[some], ends[some]), shown[fresh][some]
 
 
 def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: Ints) -> Index:

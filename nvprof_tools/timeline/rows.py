@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from nvprof_tools.model.arrays import Bools, Ints, flat, from_numpy, ints, to_numpy, validity
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.tables import TableSpec
+from nvprof_tools.timeline.parallel import at_once
 
 FAR = 1 << 62
 """Times are kept within ± this, so that a difference of two never overflows 64 bits."""
@@ -162,9 +164,15 @@ def conform(spec: TableSpec, columns: Mapping[str, pa.Array]) -> tuple[pa.Table,
     """
     table = pa.Table.from_arrays([columns[c.name] for c in spec.columns], schema=spec.schema)
     order = _order(table, spec.sort_by)
-    return (table if order is None else table.take(from_numpy(order))).combine_chunks(), (
-        np.arange(table.num_rows) if order is None else order
-    )
+    if order is None:
+        return table.combine_chunks(), np.arange(table.num_rows)
+    rows = from_numpy(order)
+    taken = at_once([partial(_taken, table.column(i), rows) for i in range(table.num_columns)])
+    return pa.Table.from_arrays(taken, schema=spec.schema), order
+
+
+def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
+    return flat(column).take(rows)
 
 
 def _sort_key(column: pa.ChunkedArray) -> npt_any:

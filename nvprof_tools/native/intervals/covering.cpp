@@ -48,3 +48,61 @@ extern "C" int nvp_covering(const int64_t* begin, const int64_t* end, uint64_t i
     return 1;
   }
 }
+
+namespace {
+
+// Pieces as they are made; one that goes on with the same label is the same piece.
+class Pieces {
+ public:
+  Pieces(int64_t* begin, int64_t* end, int64_t* label) : begin_(begin), end_(end), label_(label) {}
+
+  void add(int64_t begin, int64_t end, int64_t label) {
+    if (begin >= end) return;
+    if (count_ > 0 && label_[count_ - 1] == label && end_[count_ - 1] == begin) {
+      end_[count_ - 1] = end;
+      return;
+    }
+    begin_[count_] = begin;
+    end_[count_] = end;
+    label_[count_++] = label;
+  }
+  uint64_t count() const { return count_; }
+
+ private:
+  int64_t* begin_;
+  int64_t* end_;
+  int64_t* label_;
+  uint64_t count_ = 0;
+};
+
+}  // namespace
+
+extern "C" int nvp_innermost(const int64_t* begin, const int64_t* end, const int64_t* label, uint64_t intervals,
+                             int64_t* piece_begin, int64_t* piece_end, int64_t* piece_label, uint64_t* pieces) {
+  try {
+    Pieces made(piece_begin, piece_end, piece_label);
+    std::vector<uint64_t> open;  // the last to begin on top
+    int64_t at = 0;              // all time before is given
+    const auto until = [&](int64_t instant) {
+      while (!open.empty() && at < instant) {
+        const uint64_t top = open.back();
+        const int64_t stop = std::min(end[top], instant);
+        if (stop > at) {
+          made.add(at, stop, label[top]);
+          at = stop;
+        }
+        if (end[top] <= instant) open.pop_back();
+      }
+    };
+    for (uint64_t k = 0; k < intervals; ++k) {
+      until(begin[k]);
+      at = begin[k];
+      open.push_back(k);
+    }
+    until(INT64_MAX);
+    *pieces = made.count();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}

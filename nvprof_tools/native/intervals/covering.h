@@ -14,6 +14,13 @@ extern "C" {
 __attribute__((visibility("default"))) int nvp_covering(const int64_t* begin, const int64_t* end, uint64_t intervals,
                                                         const int64_t* at, uint64_t instants, int64_t* found);
 
+// Labelled intervals flattened: at each instant the last interval in the order given that covers it gives the label.
+// `begin` rises, `end > begin`. Pieces are sorted, disjoint and as long as they can be; there are
+// at most `2 * intervals` of them, and `pieces` says how many. Returns 0, or 1 when there is no memory.
+__attribute__((visibility("default"))) int nvp_innermost(const int64_t* begin, const int64_t* end, const int64_t* label,
+                                                         uint64_t intervals, int64_t* piece_begin, int64_t* piece_end,
+                                                         int64_t* piece_label, uint64_t* pieces);
+
 #ifdef __cplusplus
 }
 #endif

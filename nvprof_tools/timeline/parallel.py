@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+MOST_THREADS = 4
+"""Beside the caller's own."""
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -14,7 +17,7 @@ def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
     """What each step gives, in their order, whichever ends first; raises what the first of them that failed raised."""
     if len(steps) < 2:
         return [step() for step in steps]
-    with ThreadPoolExecutor(len(steps) - 1, thread_name_prefix="step") as pool:
+    with ThreadPoolExecutor(min(MOST_THREADS, len(steps) - 1), thread_name_prefix="step") as pool:
         others = [pool.submit(step) for step in steps[1:]]
         return [steps[0](), *(other.result() for other in others)]
 
