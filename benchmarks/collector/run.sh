@@ -143,10 +143,10 @@ else
   for tool in nsys cupti; do
     trace=$OUT/prover-$tool-1.$([ "$tool" = nsys ] && echo sqlite || echo capture)
     cat "$OUT/prover-$tool-1.out" "$OUT/prover-$tool-1.err" > "$OUT/prover-$tool-1.log"
-    PYTHONPATH=$ROOT limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" --log "$OUT/prover-$tool-1.log" \
+    PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" --log "$OUT/prover-$tool-1.log" \
       --pipeline fixtures/prover/prover.toml -f json -o "$OUT/attribution-$tool.json" > "$OUT/attribution-$tool.log" 2>&1
     say "attribution of $tool: exit code $?; $(tail -n 1 "$OUT/attribution-$tool.log" | head -c 300)"
   done
 fi
-PYTHONPATH=$ROOT timeout -k 2 60 "$PYTHON" "$HERE/summary.py" "$OUT" | tee "$OUT/summary.json"
+PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} timeout -k 2 60 "$PYTHON" "$HERE/summary.py" "$OUT" | tee "$OUT/summary.json"
 say "done; all words in $OUT"
