@@ -30,6 +30,8 @@ class Limits:
     log_bytes: int = 2 * GIB
     log_line_bytes: int = 64 * 1024
     json_depth: int = 64
+    memory_bytes: int | None = None
+    """Of the whole process while it reads and attributes; null: what there is."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -43,6 +45,7 @@ KEYS: Final = {
     "columns": "columns_per_table",
     "string": "string_bytes",
     "strings": "distinct_strings",
+    "memory": "memory_bytes",
     "log": "log_bytes",
     "log-line": "log_line_bytes",
 }

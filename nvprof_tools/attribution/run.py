@@ -19,6 +19,7 @@ from nvprof_tools.sources.ncu import read_counters
 from nvprof_tools.sources.nvml_samples import read_nvml
 from nvprof_tools.sources.timeline_log import parse_log, read_log
 from nvprof_tools.timeline import marks
+from nvprof_tools.timeline.memory import capped
 from nvprof_tools.timeline.normalise import load_trace
 
 
@@ -44,15 +45,16 @@ def attribute_files(
     :param cache: a folder that keeps imports; the answer is the same with and without.
     :raises ToolError: as every step documents.
     """
-    pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
-    loaded = load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace)
-    app_log, items = find_log(log, loaded, pipelines[0], limits)
-    table = read_counters(counters, limits) if counters else None
-    samples = None if nvml is None else read_nvml(nvml, limits)
-    found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table, samples)
-    inputs = replace(found.inputs, counters=None if table is None else table.source)
-    items += [] if table is None else table.quality
-    return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
+    with capped(limits.memory_bytes):
+        pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
+        loaded = load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace)
+        app_log, items = find_log(log, loaded, pipelines[0], limits)
+        table = read_counters(counters, limits) if counters else None
+        samples = None if nvml is None else read_nvml(nvml, limits)
+        found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table, samples)
+        inputs = replace(found.inputs, counters=None if table is None else table.source)
+        items += [] if table is None else table.quality
+        return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
 
 
 def find_log(

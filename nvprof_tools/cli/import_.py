@@ -30,9 +30,10 @@ def import_command(
     """
     from nvprof_tools.sources.arrow_dir import write_tables
     from nvprof_tools.sources.cache import ImportCache
+    from nvprof_tools.timeline.memory import capped
     from nvprof_tools.timeline.normalise import load_trace
 
-    with working(f"reading {trace.name}"):
+    with working(f"reading {trace.name}"), capped(limits.memory_bytes):
         loaded = load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace)
     with working("writing tables"):
         write_tables(loaded, output, storage, replace=replace)

@@ -22,9 +22,10 @@ SWITCH = "NVPROF_TOOLS_NATIVE"
 NULL, INTEGER, REAL, TEXT, BLOB = 1, 2, 4, 8, 16
 SKIP, INT64, STRING, DICTIONARY = 0, 1, 2, 3
 
+NO_MEMORY = 2
 REASONS = {
     1: "the request is out of range",
-    2: "there is no memory",
+    NO_MEMORY: "there is no memory",
     3: "the file cannot be read to its end",
     4: "a page is not what its tree says",
     5: "rowids are out of order",

@@ -88,8 +88,11 @@ class RawTables:
     def read_ahead(self, tables: Sequence[str]) -> None:
         """Read these tables in the background, in this order, as many at once as there are processors (four at most).
 
-        Nothing else changes: :meth:`read` hands them out, and raises what reading them raised.
+        Nothing else changes: :meth:`read` hands them out, and raises what reading them raised. Where memory is capped,
+        each table is read when it is asked for.
         """
+        if self.limits.memory_bytes is not None:
+            return
         workers = max(1, min(MOST_WORKERS, os.cpu_count() or 1))
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="read-ahead")
         self._waiting = [t for t in tables if t in self.names]

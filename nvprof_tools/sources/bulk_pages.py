@@ -113,6 +113,8 @@ class PageReader:
         vectors = (native.Vector * len(order))()
         rows = ctypes.c_uint64()
         reason = library.nvp_pages_read(ctypes.byref(request), vectors, ctypes.byref(rows))
+        if reason == native.NO_MEMORY and limits.memory_bytes is not None:
+            raise MemoryError
         if reason:
             return native.REASONS.get(reason, "unknown")
         arrays = {

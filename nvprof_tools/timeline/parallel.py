@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 MOST_THREADS = 4
@@ -13,9 +15,22 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+_ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Meanwhile steps follow each other: what one holds is free before the next begins."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
 def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
     """What each step gives, in their order, whichever ends first; raises what the first of them that failed raised."""
-    if len(steps) < 2:
+    if len(steps) < 2 or _ALONE.get():
         return [step() for step in steps]
     with ThreadPoolExecutor(min(MOST_THREADS, len(steps) - 1), thread_name_prefix="step") as pool:
         others = [pool.submit(step) for step in steps[1:]]
@@ -24,6 +39,8 @@ def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
 
 def both(one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
     """What each of two steps gives."""
+    if _ALONE.get():
+        return one(), other()
     with ThreadPoolExecutor(1, thread_name_prefix="step") as pool:
         coming = pool.submit(other)
         return one(), coming.result()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fixture_files import fixture_log, fixture_trace
 
 from nvprof_tools.cli.main import run
-from nvprof_tools.errors import UsageError
+from nvprof_tools.errors import SourceError, UsageError
 from nvprof_tools.limits import DEFAULT_LIMITS, KEYS, Limits, parse_limits
+from nvprof_tools.timeline.memory import capped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,6 +61,8 @@ def test_nonsense_is_a_usage_error(text: str) -> None:
         ("attribute", "rows=3", "limit-rows"),
         ("attribute", "tables=2", "limit-tables"),
         ("attribute", "strings=2", "limit-strings"),
+        ("attribute", "memory=1MiB", "limit-memory"),
+        ("import", "memory=1MiB", "limit-memory"),
         ("report", "file=1KiB", "limit-file"),
         ("import", "rows=3", "limit-rows"),
         ("record", "rows=3", "limit-rows"),
@@ -90,3 +97,38 @@ def test_goldens_are_checked_within_limits_too(capfd: pytest.CaptureFixture[str]
     """Each golden fails by itself: the limit is named beside the one it was hit by, and the exit code says so."""
     assert run(["golden", "check", str(ROOT / "fixtures" / "golden" / "p9_gw2"), "--limits", "log=10"]) == 1
     assert "limit-log-bytes: " in capfd.readouterr().out
+
+
+ATTRIBUTE = "import sys; from nvprof_tools.cli.main import run; sys.exit(run(['attribute', *sys.argv[1:]]))"
+
+
+@pytest.mark.parametrize(
+    "name", ["p9_gw2", "p9_nonvtx", "torch_graph", "prover_two_workers", "public/pipit_saxpy_mpi_cuda"]
+)
+def test_little_memory_changes_no_byte(name: str) -> None:
+    """In a process of its own: the limit counts all of it."""
+    trace, log = fixture_trace(name), fixture_log(name)
+    command = [
+        sys.executable,
+        "-c",
+        ATTRIBUTE,
+        str(trace),
+        "-f",
+        "json",
+        *(["--log", str(log)] if log.exists() else []),
+    ]
+    free = subprocess.run(command, capture_output=True, check=True)
+    tight = subprocess.run([*command, "--limits", "memory=512MiB"], capture_output=True, check=True)
+    assert tight.stdout == free.stdout
+
+
+def test_memory_that_is_not_allowed() -> None:
+    """The system refuses it, whoever asks; and afterwards the process is as it was."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(SourceError) as caught, capped(4 << 30):
+        np.ones(8 << 30, np.uint8)
+    assert caught.value.slug == "limit-memory"
+    assert "4,294,967,296" in caught.value.message
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    with capped(None):
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
