@@ -156,6 +156,10 @@ def _said(process: Process) -> Iterator[QualityItem]:
         if count and "records-dropped" not in heard:
             message = f"{who} dropped {count:,} records of process {process.pid}"
             yield QualityItem("records-dropped", _LOSS, count, message, "give it more room: NVPROF_COLLECTOR_POOL")
+    pm = process.info.get("pm")
+    if isinstance(pm, dict) and pm.get("state") == "on" and pm.get("gpu_clock") == "estimated":
+        message = "the GPU's clock was estimated: metric samples lie late by some tens of µs to 1 ms"
+        yield QualityItem("collector-note", _INFO, 1, message)
     if process.info.get("cupti_clock") == "converted":
         yield QualityItem(
             "collector-note",

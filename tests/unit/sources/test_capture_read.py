@@ -104,7 +104,7 @@ def test_names_given_by_the_program_win(tmp_path: Path) -> None:
 
 
 def test_metrics_are_scaled_and_devices_described(tmp_path: Path) -> None:
-    capture = begun(pm={"state": "on", "hz": 1000})
+    capture = begun(pm={"state": "on", "hz": 1000, "gpu_clock": "estimated"})
     capture.row(
         "device", id=0, name=capture.word("NVIDIA H200"), globalMemoryBandwidth=4_814_304_000, coreClockRate=1_980_000,
         numMultiprocessors=132, globalMemorySize=1 << 37, computeMajor=9, maxWarpsPerMultiprocessor=ABSENT,
@@ -123,6 +123,7 @@ def test_metrics_are_scaled_and_devices_described(tmp_path: Path) -> None:
         "memory_bandwidth": 4_814_304_000_000, "max_warps_per_sm": None, "compute_capability": "9.0",
     }  # fmt: skip
     assert trace.session.facts["gpu_metrics_hz"] == "1000"
+    assert "late" in item(trace, "collector-note").message
 
 
 def test_rows_that_say_nothing_are_left_out_and_counted(tmp_path: Path) -> None:
