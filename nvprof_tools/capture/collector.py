@@ -154,7 +154,7 @@ def said(out: Path) -> dict[str, Any]:
 def explain(outcome: Outcome, library: Path) -> ToolError:
     """Why a run left no capture."""
     if not outcome.started:
-        return ToolError("collector-empty", "the program was not started", "see launcher's words above")
+        return ToolError("collector-empty", "the program was not started", "can it be run by hand?")
     return ToolError(
         "collector-empty",
         "the program ended without a capture: it made no CUDA call and no NVTX range, cleared its environment, or "

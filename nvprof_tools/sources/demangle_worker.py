@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 
-SECONDS, MEMORY = 5, 512 << 20
+SECONDS, MEMORY = 1, 256 << 20
 MOST = 1 << 16
 """Longer readable names are of no use to anyone."""
 
