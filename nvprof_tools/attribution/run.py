@@ -21,6 +21,7 @@ from nvprof_tools.sources.timeline_log import parse_log, read_log
 from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.memory import capped
 from nvprof_tools.timeline.normalise import load_trace
+from nvprof_tools.timeline.parallel import both
 
 
 def attribute_files(
@@ -47,8 +48,11 @@ def attribute_files(
     """
     with capped(limits.memory_bytes):
         pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
-        loaded = load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace)
-        app_log, items = find_log(log, loaded, pipelines[0], limits)
+        loaded, given = both(
+            lambda: load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace),
+            lambda: None if log is None else read_log(log, pipelines[0], limits),
+        )
+        app_log, items = find_log(None, loaded, pipelines[0], limits) if given is None else (given, [])
         table = read_counters(counters, limits) if counters else None
         samples = None if nvml is None else read_nvml(nvml, limits)
         found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table, samples)
