@@ -20,6 +20,8 @@ class PmDevice {
   bool start();
   // Samples since the last time; with `last`, sampling ends first. False: it broke off.
   bool collect(bool last);
+  // Whether there have been samples.
+  bool fetched() const { return collected_ != 0; }
   // Names of the metrics, as rows.
   void describe(Sink& sink);
   // Samples, as rows: once the offset of the GPU's clock is known well enough, or at the end.

@@ -6,6 +6,7 @@
 #include "json.h"
 #include "own_thread.h"
 #include "pm_device.h"
+#include "process.h"
 #include "thread_names.h"
 
 namespace nvcap {
@@ -37,7 +38,7 @@ void PmSampling::run(uint32_t tid) {
     ThreadNames::given(sink_, tid, "nvcap", 2);
   }
   std::vector<std::unique_ptr<PmDevice>> devices;
-  bool stopping = false;
+  bool stopping = false, fetched = false;
   while (!stopping) {
     std::vector<uint32_t> fresh;
     {
@@ -56,11 +57,18 @@ void PmSampling::run(uint32_t tid) {
       sink_.file.json(kInfo, JsonObject().raw("pm", pm.str()).str());
       if (!device->why().empty()) sink_.notice("pm-refused", 1, device->why());
       if (!on) continue;
+      end_first();
+      fetched = false;
       device->describe(sink_);
       devices.push_back(std::move(device));
     }
     for (auto& device : devices) {
       const bool well = device->collect(stopping);
+      // The libraries that turn counters into figures come to life with the first ones, and must outlive our last.
+      if (!fetched && device->fetched()) {
+        fetched = true;
+        end_first();
+      }
       std::lock_guard<std::mutex> guard(sink_lock_);
       device->hand_over(sink_, stopping || !well);
       if (const uint64_t overflows = device->take_overflows()) sink_.notice("pm-overflow", overflows, "the GPU's sample buffer was full");

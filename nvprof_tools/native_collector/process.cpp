@@ -103,9 +103,10 @@ void ensure_cuda() {
   if (session == nullptr || buffers.load() != nullptr) return;
   buffers.store(session, std::memory_order_release);
   session->start_cuda();
-  // Once more: what CUPTI has registered meanwhile would else run, and tear it down, before our end.
-  std::atexit(at_exit);
+  end_first();  // what CUPTI has registered meanwhile would else run, and tear it down, before our end
 }
+
+void end_first() { std::atexit(at_exit); }
 
 ActivityCallbacks activity_callbacks() { return {requested, completed, on_resource}; }
 

@@ -14,6 +14,9 @@ namespace nvcap {
 // Base name of the executable.
 std::string program_name();
 
+// Our end comes before that of whatever has registered exit handlers until now. May be called again.
+void end_first();
+
 // What CUPTI is given: they find the session by themselves.
 ActivityCallbacks activity_callbacks();
 
