@@ -2,6 +2,7 @@
 # The collector beside nsys on a machine with a GPU, nvcc and nsys.
 #   run.sh smoke   [OUT]   under a minute: does it start, what does CUPTI answer, what is in the files
 #   run.sh compare [OUT]   about three minutes: plain, nsys and collector in turn; prints one JSON object
+# The collector runs with the markers' preload library, as `profile` starts it: nsys has the lock waits from its own hooks.
 # Every step has its own limit of time and a failure of one does not stop the next.
 set -u
 MODE=${1:-smoke}
@@ -9,6 +10,8 @@ ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$ROOT/benchmarks/collector
 OUT=${2:-${OUT:-/tmp/nvcap-bench-out}}
 WORK=${WORK:-/tmp/nvcap-bench}
+PRELOAD=${PRELOAD-$ROOT/nvtx_markers/libnvtx_markers_preload.so}
+[ -e "$PRELOAD" ] || PRELOAD=
 BUDGET=${BUDGET:-$([ "$MODE" = smoke ] && echo 55 || echo 190)}
 mkdir -p "$OUT" "$WORK"
 OUT=$(cd "$OUT" && pwd)
@@ -93,7 +96,7 @@ run() {
       case $tool in *pm) pm=1000 ;; esac
       [ "$MODE" = smoke ] && debug=1
       NVPROF_COLLECTOR_OUT=$OUT/$name.capture NVPROF_COLLECTOR_CUPTI=$CUPTI NVPROF_COLLECTOR_PM=$pm NVPROF_COLLECTOR_DEBUG=$debug \
-        NVPROF_COLLECTOR_DRIVER=${DRIVER_ROWS:-auto} CUDA_INJECTION64_PATH=$LIBRARY NVTX_INJECTION64_PATH=$LIBRARY \
+        LD_PRELOAD=$PRELOAD NVPROF_COLLECTOR_DRIVER=${DRIVER_ROWS:-auto} CUDA_INJECTION64_PATH=$LIBRARY NVTX_INJECTION64_PATH=$LIBRARY \
         limited "$most" "$@" > "$OUT/$name.out" 2> "$OUT/$name.err"; code=$? ;;
   esac
   end=$(date +%s%N)
@@ -101,6 +104,15 @@ run() {
   printf '{"name": "%s", "tool": "%s", "wall_ms": %d, "code": %d}\n' "$name" "$tool" $(((end - start) / 1000000)) "$code" >> "$OUT/runs.jsonl"
   say "$name: $(((end - start) / 1000000)) ms, exit code $code; $(tail -c 300 "$OUT/$name.out" | tail -n 1)"
   [ "$code" -eq 0 ] || tail -n 12 "$OUT/$name.err"
+}
+# attribute ROUND TOOL: the log's window of one run, as JSON
+attribute() {
+  local name=prover-$2-$1 trace
+  trace=$OUT/$name.$([ "$2" = nsys ] && echo sqlite || echo capture)
+  cat "$OUT/$name.out" "$OUT/$name.err" > "$OUT/$name.log"
+  PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" \
+    --log "$OUT/$name.log" --pipeline fixtures/prover/prover.toml -f json -o "$OUT/$name.json" > "$OUT/$name.attribute.log" 2>&1 ||
+    say "attribution of $name: $(tail -n 2 "$OUT/$name.attribute.log" | head -c 300)"
 }
 export_nsys() {
   [ -e "$OUT/$1.nsys-rep" ] || return 0
@@ -125,28 +137,28 @@ if [ "$MODE" = smoke ]; then
 else
   wait $PROVER_BUILD
   tail -n 3 "$OUT/build-prover.log"
-  PROVER=(build/prover --jobs 2 --partitions 10 --log-n 20)
+  PROVER=(build/prover --jobs 2 --partitions 20 --log-n 20)
   run warm 20 plain "$WORK/launches" 20000
-  for round in 1 2 3; do
-    [ "$round" -gt 1 ] && [ "$(elapsed)" -gt $((BUDGET * round * 2 / 9)) ] && break
+  ROUNDS=${ROUNDS:-6}
+  for round in $(seq "$ROUNDS"); do
+    [ "$(elapsed)" -gt $((BUDGET * 6 / 10)) ] && break
     run "prover-plain-$round" 30 plain "${PROVER[@]}"
     [ -n "$NSYS" ] && run "prover-nsys-$round" 40 nsys "${PROVER[@]}"
     run "prover-cupti-$round" 30 cupti "${PROVER[@]}"
+    [ "$round" -gt 3 ] && continue
     run "launches-plain-$round" 30 plain "$WORK/launches" 300000
     [ -n "$NSYS" ] && run "launches-nsys-$round" 50 nsys "$WORK/launches" 300000
     run "launches-cupti-$round" 30 cupti "$WORK/launches" 300000
-    [ "$round" = 1 ] && export_nsys prover-nsys-1
   done
-  DRIVER_ROWS=none run launches-nodriver-1 30 cupti "$WORK/launches" 300000
   run prover-pm-1 30 cuptipm "${PROVER[@]}"
+  tail -n 3 "$OUT/prover-pm-1.err"
   export_nsys launches-nsys-1
-  for tool in nsys cupti; do
-    trace=$OUT/prover-$tool-1.$([ "$tool" = nsys ] && echo sqlite || echo capture)
-    cat "$OUT/prover-$tool-1.out" "$OUT/prover-$tool-1.err" > "$OUT/prover-$tool-1.log"
-    PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} limited 30 "$PYTHON" -c 'from nvprof_tools.cli.main import main; main()' attribute "$trace" --log "$OUT/prover-$tool-1.log" \
-      --pipeline fixtures/prover/prover.toml -f json -o "$OUT/attribution-$tool.json" > "$OUT/attribution-$tool.log" 2>&1
-    say "attribution of $tool: exit code $?; $(tail -n 1 "$OUT/attribution-$tool.log" | head -c 300)"
+  for round in $(seq "$ROUNDS"); do
+    export_nsys "prover-nsys-$round"
+    for tool in nsys cupti; do attribute "$round" "$tool" & done
+    wait
   done
+  attribute 1 pm
 fi
 PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} timeout -k 2 60 "$PYTHON" "$HERE/summary.py" "$OUT" | tee "$OUT/summary.json"
 say "done; all words in $OUT"

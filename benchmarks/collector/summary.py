@@ -162,6 +162,37 @@ def difference(nsys: dict[str, Any], cupti: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def shares(path: Path) -> dict[str, float]:
+    """Percent of a run's device wall, and of its sections' walls, by category."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, float] = {}
+    for view, parts in (("device", document["devices"]), ("sections", document["partitions"])):
+        wall = sum(sum(part["categories"].values()) for part in parts)
+        for category in {name for part in parts for name in part["categories"]}:
+            share = 100 * sum(part["categories"].get(category, 0) for part in parts) / wall
+            found[f"{view} {category}"] = share
+    for overhead in document["overheads"]:
+        if overhead.get("driver_lock_ns") is not None:
+            found[f"driver lock in {overhead['category']}, ms"] = overhead["driver_lock_ns"] / 1e6
+    return found
+
+
+def attributions(out: Path) -> dict[str, Any]:
+    """By category: the median share under each tool, how far its own runs lie apart, and how far the medians."""
+    runs = {
+        tool: [shares(path) for path in sorted(out.glob(f"prover-{tool}-*.json"))] for tool in ("nsys", "cupti", "pm")
+    }
+    found: dict[str, Any] = {"runs": {tool: len(some) for tool, some in runs.items()}}
+    if not runs["nsys"] or not runs["cupti"]:
+        return found
+    for name in sorted({name for some in runs.values() for one in some for name in one}):
+        values = {tool: [one.get(name, 0.0) for one in some] for tool, some in runs.items() if some}
+        found[name] = {tool: round(statistics.median(some), 3) for tool, some in values.items()}
+        found[name]["own_spread"] = round(max(max(some) - min(some) for some in values.values()), 3)
+        found[name]["apart"] = round(abs(found[name]["nsys"] - found[name]["cupti"]), 3)
+    return found
+
+
 def main(out: Path) -> None:
     """Prints the summary of a folder of runs."""
     runs = [json.loads(line) for line in (out / "runs.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -170,11 +201,11 @@ def main(out: Path) -> None:
         if run["code"] == 0:
             summary["wall_ms"].setdefault(run["name"].rpartition("-")[0] or run["name"], []).append(run["wall_ms"])
         try:
-            figures = json.loads((out / f"{run['name']}.out").read_text(encoding="utf-8").splitlines()[-1])
-            if "ns_per_launch" in figures:
-                pair = [figures["ns_per_launch"], figures["best_ns_per_launch"]]
-                summary["launch"].setdefault(run["name"], pair)
-        except (OSError, ValueError, IndexError, TypeError):
+            # nsys writes words of its own after the program's.
+            words = (out / f"{run['name']}.out").read_text(encoding="utf-8").splitlines()
+            figures = json.loads(next(line for line in words if '"ns_per_launch"' in line))
+            summary["launch"].setdefault(run["name"], [figures["ns_per_launch"], figures["best_ns_per_launch"]])
+        except (OSError, ValueError, StopIteration, KeyError):
             pass
         try:
             if run["tool"].startswith("cupti"):
@@ -185,12 +216,7 @@ def main(out: Path) -> None:
         export, capture = out / f"{program}-nsys-1.sqlite", summary["captures"].get(f"{program}-cupti-1")
         if export.exists() and capture:
             summary["differences"][program] = difference(of_nsys(export), capture)
-    for tool in ("nsys", "cupti"):
-        try:
-            text = (out / f"attribution-{tool}.json").read_text(encoding="utf-8")
-            summary[f"attribution_{tool}"] = json.loads(text)
-        except (OSError, ValueError):
-            summary[f"attribution_{tool}"] = None
+    summary["attribution"] = attributions(out)
     for name in list(summary["captures"])[2:]:  # the first of each program is enough in full
         for long in ("kernel_median_ns", "runtime", "driver", "kernels"):
             if len(runs) > 10:
