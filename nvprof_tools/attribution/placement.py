@@ -31,6 +31,8 @@ not to belong together."""
 LEAST_INSIDE = 0.9
 """A thread is a worker's when this share of its calls lies in the worker's stays."""
 
+ANOTHER_TIME_NS = 1_000 * MS
+"""A log's wall clock this far off is another run's: one machine's clocks do not lie so far apart, runs do."""
 TIGHT_NS = 3 * MS
 """Sections of other work fit a foreign log only loosely: its brackets are longer than they are, by chance."""
 
@@ -138,9 +140,17 @@ def _believable(placed: Placed) -> bool:
     """Most sections and brackets must be paired. A log whose own wall clock says that it is of another time needs a
     fit too tight and too complete to be chance: repeats of one configuration resemble each other."""
     clock = placed.clock
-    if clock.anchor_rejected and clock.uncertainty_ns is not None:
+    if _of_another_time(clock) and clock.uncertainty_ns is not None:
         return placed.matched == placed.possible and clock.uncertainty_ns <= TIGHT_NS
     return placed.matched >= LEAST_MATCHED * placed.possible
+
+
+def _of_another_time(clock: Clock) -> bool:
+    """Whether the wall clock of the log is too far from the trace's to be the same run's. Thousands of pairs bound the
+    offset to microseconds: an anchor outside by little agrees."""
+    if not clock.anchor_rejected or clock.anchor_ns is None or clock.offset_ns is None:
+        return False
+    return abs(clock.anchor_ns - clock.offset_ns) > ANOTHER_TIME_NS
 
 
 def _strays(work: Work, brackets: Brackets, found: Fit) -> int:

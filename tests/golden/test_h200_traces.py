@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from nvprof_tools.attribution.run import attribute_files
-from nvprof_tools.errors import ToolError
+from nvprof_tools.errors import AlignmentError, ToolError
 from nvprof_tools.model.attribution import Attribution
 from tests.fixture_files import fixture_log, fixture_trace, fixture_truth
 
@@ -148,6 +149,25 @@ def test_clocks() -> None:
     assert sim.offset_ns is not None
     assert 32.95 * MS <= sim.offset_ns <= 33.12 * MS
     assert any(q.slug == "clock-anchor-rejected" for q in answer("sim_w2").quality)
+
+
+@pytest.mark.parametrize(("apart_s", "same_run"), [(0.04, True), (-10, False)])
+def test_a_wall_clock_a_little_off_is_no_other_runs(apart_s: float, same_run: bool, tmp_path: Path) -> None:
+    """With a partition's lines lost: of the same time the rest is enough; ten seconds off it is another run's log."""
+    lines = fixture_log("p9_gw2").read_text("utf-8").splitlines()
+    stamp = lines[0][4:31]
+    moved = (datetime.fromisoformat(stamp) + timedelta(seconds=apart_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    kept = [line.replace(stamp, moved) for line in lines if not ("62a17fb6" in line and "partition=3" in line)]
+    log = tmp_path / "app.log"
+    log.write_text("\n".join(kept) + "\n", "utf-8")
+    if not same_run:
+        with pytest.raises(AlignmentError) as caught:
+            attribute_files(fixture_trace("p9_gw2"), log=log)
+        assert caught.value.slug == "log-trace-mismatch"
+        return
+    clock = attribute_files(fixture_trace("p9_gw2"), log=log)[0].clock
+    assert clock.method == "constraints"
+    assert clock.offset_ns == pytest.approx(1929.3 * MS, abs=0.5 * MS)
 
 
 def test_p9_gw2_has_ten_partitions_of_two_jobs() -> None:
