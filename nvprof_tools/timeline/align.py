@@ -38,6 +38,7 @@ _SEEDS = 4
 _REFINEMENTS = 4
 _TRIED_STRETCHES = 6
 _MANY = 5_000
+_NEARLY_ALL = 0.98
 _MOST_DRIFT = 5_000
 """One part in so many, 200 ppm: two clocks of one machine stay within it."""
 
@@ -136,8 +137,8 @@ def fit_near(work: Work, brackets: Brackets, around: int, width: int) -> Fit | N
 def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
     """The best pairing under any offset, and any drift a long run shows.
 
-    An anchor that fits every unit settles it; else all offsets are searched; else the offset is followed through the
-    run.
+    An anchor that fits every unit, or nearly all of many, settles it; else all offsets are searched; else the offset is
+    followed through the run.
     """
     if len(work) == 0 or len(brackets) == 0:
         return None
@@ -150,6 +151,8 @@ def _searched(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
     best = None if anchor is None else fit_near(work, brackets, anchor, _NEAR_NS)
     if best is not None and best.matched == possible:
         return best
+    if best is not None and best.matched >= _NEARLY_ALL * possible:
+        return _refined(work, brackets, best)
     for around in _ranked(work.take(_evenly(len(work), _SAMPLE)), brackets):
         best = _better(best, fit_near(work, brackets, around, _CANDIDATE_NS))
         if best is not None and best.matched == possible:
