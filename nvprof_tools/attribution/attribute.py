@@ -20,7 +20,6 @@ from nvprof_tools.attribution import (
     partition_view,
     placement,
     segment_tables,
-    stages,
     window,
 )
 from nvprof_tools.attribution import work as device_work
@@ -29,7 +28,7 @@ from nvprof_tools.attribution.counters import CounterJoin, counter_rungs, join_c
 from nvprof_tools.attribution.evidence import RANGE_ROLES
 from nvprof_tools.attribution.placement import NEVER
 from nvprof_tools.attribution.sections import Sections
-from nvprof_tools.attribution.survey import Found, best, implicit, kernel_sections, work_sections
+from nvprof_tools.attribution.survey import Found, best, implicit, work_sections
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.errors import UsageError
 from nvprof_tools.model.attribution import Attribution, Clock, Inputs, PartitionView, Rung, Window
@@ -73,7 +72,7 @@ def attribute(
     options = options or Options()
     runs = _runs(log, run)
     pipeline, found = best(trace, runs, pipelines)
-    code, names = stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))
+    code, names = found.kernel_stages(trace, pipeline)
     work = device_work.gather(trace, code, names)
     work = work.owned(work_sections(found, work.call))
     span, items = window.choose(options.window, found.placed, pipeline, trace, work)

@@ -9,7 +9,7 @@ from nvprof_tools.attribution.engine import Layer, Segments, sweep
 from nvprof_tools.attribution.evidence import RANGE_ROLES, Evidence, Rows
 from nvprof_tools.attribution.sections import Held, Owners, Sections
 from nvprof_tools.attribution.work import Work, busy_layers
-from nvprof_tools.timeline.intervals import Ints
+from nvprof_tools.timeline.intervals import Index, Ints
 from nvprof_tools.timeline.lanes import Lanes
 
 _QUIET_ROLES = ("section", "hold", "mutex_wait", "barrier_wait", "driver_lock")
@@ -36,20 +36,17 @@ def view(
     layers.append(Layer("profiler", lanes.place(lane, start, end)))
     layers.append(Layer("unattributed", lanes.place(*lost)))
     other = np.flatnonzero((calls.code < 0) & (call_owner >= 0))
-    layers.append(
-        _labelled(lanes, calls.where(other), call_owner[other], evidence.call_name[other], evidence.call_names)
-    )
+    layers.append(_labelled(lanes, calls, other, call_owner, evidence.call_name, evidence.call_names))
     layers.extend(_cpu_ranges(lanes, evidence, owner, sections))
     os_owner = owners.of_rows(evidence.os_waits)
     rows = np.flatnonzero(os_owner >= 0)
-    layers.append(
-        _labelled(lanes, evidence.os_waits.where(rows), os_owner[rows], evidence.os_waits.code[rows], evidence.os_names)
-    )
+    layers.append(_labelled(lanes, evidence.os_waits, rows, os_owner, evidence.os_waits.code, evidence.os_names))
     return sweep(lanes, layers, "cpu")
 
 
-def _labelled(lanes: Lanes, rows: Rows, section: Ints, label: Ints, words: list[str]) -> Layer:
-    spans, shown = lanes.innermost(section, rows.start, rows.end, label)
+def _labelled(lanes: Lanes, rows: Rows, chosen: Index, owner: Ints, label: Ints, words: list[str]) -> Layer:
+    """The innermost of the ``chosen`` rows at each instant, with its label."""
+    spans, shown = lanes.innermost(owner[chosen], rows.start[chosen], rows.end[chosen], label[chosen])
     return Layer("cpu", spans, shown, tuple(words))
 
 
@@ -62,7 +59,5 @@ def _cpu_ranges(lanes: Lanes, evidence: Evidence, owner: Ints, sections: Section
     on_caller[mine] = ranges.thread[mine] == sections.caller[owner[mine]]
     layers = []
     for rows in (np.flatnonzero(mine & ~on_caller), np.flatnonzero(mine & on_caller)):
-        layers.append(
-            _labelled(lanes, ranges.where(rows), owner[rows], evidence.range_name[rows], evidence.range_names)
-        )
+        layers.append(_labelled(lanes, ranges, rows, owner, evidence.range_name, evidence.range_names))
     return layers

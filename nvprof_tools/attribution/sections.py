@@ -107,8 +107,9 @@ class Owners:
         return row, self.section[owner], start, np.minimum(rows.end[row], self.end[owner])
 
 
-def find(evidence: Evidence, pipeline: Pipeline) -> Sections:
-    """The sections a trace shows by itself: its section ranges, else episodes of in-lock calls; maybe none."""
+def find(evidence: Evidence, pipeline: Pipeline, episodes: bool = True) -> Sections:
+    """The sections a trace shows by itself: its section ranges, else episodes of in-lock calls, if they are asked for;
+    maybe none."""
     ranges = evidence.ranges
     rows = np.flatnonzero((ranges.code == RANGE_ROLES.index("section")) & (ranges.end > ranges.start))
     if len(rows):
@@ -122,6 +123,9 @@ def find(evidence: Evidence, pipeline: Pipeline) -> Sections:
             evidence.range_open[rows].astype(bool),
             True,
         ).sorted()
+    if not episodes:
+        none = np.empty(0, np.int64)
+        return Sections(none, none, none, none, none, np.empty(0, bool), False)
     return _episodes(evidence, pipeline)
 
 

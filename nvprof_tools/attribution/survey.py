@@ -63,6 +63,14 @@ class Found:
     names: Mapping[int, SectionName] = field(default_factory=dict)
     """Sections that say themselves who they are."""
 
+    _stages: dict[str, tuple[Ints, list[str]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def kernel_stages(self, trace: Trace, pipeline: Pipeline) -> tuple[Ints, list[str]]:
+        """See :func:`nvprof_tools.attribution.stages.classify_kernels`; found once."""
+        if pipeline.name not in self._stages:
+            self._stages[pipeline.name] = stages.classify_kernels(trace, pipeline, kernel_sections(trace, self))
+        return self._stages[pipeline.name]
+
     @property
     def foreign(self) -> npt.NDArray[np.bool_]:
         """Sections of other processes than the one whose log is given: they explain the device, not the pipeline."""
@@ -77,10 +85,8 @@ def survey(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found:
     :raises AlignmentError: ``log-trace-mismatch``.
     """
     evidence = gather(trace, pipeline)
-    sections = find(evidence, pipeline)
-    if not sections.by_range and not runs:
-        # Episodes are guesses until a log names them: without one they are no sections.
-        sections = sections.take(np.empty(0, np.intp))
+    # Episodes are guesses until a log names them: without one they are no sections.
+    sections = find(evidence, pipeline, episodes=bool(runs))
     owners, waits, inferred, held = _belongings(evidence, sections, pipeline)
     placed = (
         placement.place(runs, evidence, sections, owners, pipeline, trace.session, marks.read(trace)) if runs else None
@@ -152,7 +158,7 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
 
 
 def _known_kernels(trace: Trace, pipeline: Pipeline, found: Found) -> int:
-    return int((stages.classify_kernels(trace, pipeline, kernel_sections(trace, found))[0] >= 0).sum())
+    return int((found.kernel_stages(trace, pipeline)[0] >= 0).sum())
 
 
 def _tried(trace: Trace, runs: Sequence[LogRun], pipeline: Pipeline) -> Found | AlignmentError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,9 +50,17 @@ def api_calls(table: pa.Table, clock: SessionClock, words: Words, ids: Identitie
         "thread": from_numpy(thread),
         "correlation_id": correlation(table),
         "name": canonical(codes, strip_suffixes(distinct)),
-        "driver_api": from_numpy(np.isin(ints(table["eventClass"]), nsys_schema.CLASS_DRIVER)),
+        "driver_api": from_numpy(_among(ints(table["eventClass"]), nsys_schema.CLASS_DRIVER)),
         "return_value": optional(table, "returnValue", pa.int32()),
     }
+
+
+def _among(values: Ints, few: Iterable[int]) -> Bools:
+    """Whether each value is one of a few."""
+    found = np.zeros(len(values), np.bool_)
+    for one in few:
+        found |= values == one
+    return found
 
 
 def _repeats(table: pa.Table, kind: Ints) -> Bools:

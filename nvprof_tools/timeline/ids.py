@@ -24,7 +24,12 @@ Codes = npt.NDArray[np.int32]
 
 def factorise(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """Codes and distinct values of a column, in order of appearance; a null has code −1."""
-    encoded = flat(column).dictionary_encode()
+    array = flat(column)
+    if pa.types.is_integer(array.type) and len(array) and array.null_count == 0:
+        values = to_numpy(array)
+        if bool((values == values[0]).all()):  # most often there is one process, device or context
+            return np.zeros(len(array), np.int32), array.slice(0, 1)
+    encoded = array.dictionary_encode()
     codes = to_numpy(encoded.indices).astype(np.int32, copy=False)
     if encoded.indices.null_count:
         codes = np.where(validity(encoded.indices), codes, np.int32(-1))

@@ -53,12 +53,22 @@ class Lanes:
 
     def place(self, lane: Index | Ints, start: Ints, end: Ints) -> Spans:
         """The union, on the axis, of intervals that belong to lanes; what lies outside a lane's wall is cut off."""
+        low, high, _ = self._on_axis(lane, start, end)
+        return union(low, high)
+
+    def _on_axis(self, lane: Index | Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, npt.NDArray[np.bool_] | None]:
+        """Intervals cut to their walls, on the axis, without the empty ones; and which of them are left, null: all."""
         low = np.maximum(start, self.start[lane])
         high = np.minimum(end, self.end[lane])
         keep = high > low
-        lane, low, high = lane[keep], low[keep], high[keep]
-        shift = self.base[lane] - self.start[lane]
-        return union(low + shift, high + shift)
+        if keep.all():
+            left = None
+        else:
+            lane, low, high, left = lane[keep], low[keep], high[keep], keep
+        shift = (self.base - self.start)[lane]
+        low += shift
+        high += shift
+        return low, high, left
 
     def shifted(self, lane: int, spans: Spans) -> tuple[Spans, npt.NDArray[np.bool_]]:
         """Sorted, disjoint spans of one lane on the axis, cut to its wall, and which of them are left."""
@@ -73,12 +83,8 @@ class Lanes:
 
         The spans are sorted and disjoint but may touch, where labels differ.
         """
-        low = np.maximum(start, self.start[lane])
-        high = np.minimum(end, self.end[lane])
-        keep = high > low
-        lane, low, high, label = lane[keep], low[keep], high[keep], label[keep]
-        shift = self.base[lane] - self.start[lane]
-        low, high = low + shift, high + shift
+        low, high, left = self._on_axis(lane, start, end)
+        label = label if left is None else label[left]
         if bool((low[1:] < low[:-1]).any()):
             order = np.argsort(low, kind="stable")
             low, high, label = low[order], high[order], label[order]
