@@ -40,20 +40,19 @@ def examine(folder: Path, root: Path = Path("/"), environ: Mapping[str, str] | N
     nsys, ncu = tools.find("nsys", environ), tools.find("ncu", environ)
     driver = _driver(root)
     library = collector.library(environ)
-    # One that is found is taken, whether it works or not.
     without: Status = "fail" if library is None or nsys is not None else "note"
+    instead = "" if library is None else "; without it profile records with the collector"
     return [
         _profiler(
             "nsys",
             nsys,
             without,
-            "install Nsight Systems (or Nsight Compute, which holds one), or add it to the PATH"
-            + ("" if library is None else "; without it profile records with the collector"),
+            f"install Nsight Systems (or Nsight Compute, which holds one), or add it to the PATH{instead}",
         ),
         _collector(library),
         _collector_cupti(environ, root),
         _injection(environ),
-        _importer(nsys),
+        _importer(nsys, instead),
         _profiler("ncu", ncu, "note", "install Nsight Compute: --counters needs it"),
         driver,
         _cupti(nsys, root),
@@ -113,13 +112,14 @@ def _injection(environ: Mapping[str, str]) -> Check:
     return Check("other tools", "note", f"{other} is loaded into every CUDA program started here", f"unset {names}")
 
 
-def _importer(nsys: Tool | None) -> Check:
+def _importer(nsys: Tool | None, instead: str) -> Check:
     name = "nsys importer"
     if nsys is None:
         return Check(name, "note", "not looked for: there is no nsys")
     known = importer.examine(nsys)
-    status: Status = "fail" if known.works is False else "note" if known.works is None else "ok"
-    return Check(name, status, known.found, known.advice)
+    if known.works is False:
+        return Check(name, "note" if instead else "fail", known.found, known.advice + instead)
+    return Check(name, "ok" if known.works else "note", known.found, known.advice)
 
 
 def _driver(root: Path) -> Check:

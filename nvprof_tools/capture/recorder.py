@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import nvtx_markers
-from nvprof_tools.capture import collector, nsys, tools
+from nvprof_tools.capture import collector, importer, nsys, tools
 from nvprof_tools.capture.running import Outcome, run
 from nvprof_tools.capture.tools import Tool
 from nvprof_tools.errors import SourceError
@@ -64,16 +64,19 @@ class Recorder(Protocol):
 
 
 def choose(choice: Choice, markers: bool, environ: Mapping[str, str] | None = None) -> Recorder:
-    """The recorder asked for; ``auto``: nsys where it is found, else the collector where it was built.
+    """The recorder asked for; ``auto``: nsys where it is found and can write reports, else the collector where it was
+    built.
 
     :raises ToolError: ``nsys-missing``, ``collector-missing``.
     """
     environ = os.environ if environ is None else environ
     preload = nvtx_markers.preload_library() if markers else None
     profiler = None if choice == "cupti" else tools.find("nsys", environ)
+    library = None if choice == "nsys" else collector.library(environ)
+    if profiler is not None and library is not None and importer.examine(profiler).works is False:
+        profiler = None
     if profiler is not None:
         return NsysRecorder(profiler, nsys.abilities(profiler), preload, markers)
-    library = None if choice == "nsys" else collector.library(environ)
     if library is not None:
         collector.check_free(environ)
         return CuptiRecorder(library, preload, markers)

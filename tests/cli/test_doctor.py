@@ -56,7 +56,7 @@ def found(
     folders = [str(machine / "nsight" / "target-linux-x64")] if tools else []
     path = os.pathsep.join([*folders, str(Path(sys.executable).parent), "/usr/bin", "/bin"])
     library = str(machine / "collector.so")
-    environ = {"PATH": path, "NVPROF_TOOLS_ONLY_PATH": "1", "NVPROF_TOOLS_COLLECTOR": library, **more}
+    environ = {"PATH": path, "NVPROF_TOOLS_ONLY_PATH": "1", "NVPROF_TOOLS_COLLECTOR": library} | more
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("NSYS_FAILS", fails)
     return {check.name: check for check in examine(machine, machine, environ)}
@@ -131,16 +131,18 @@ def test_an_nsys_that_does_not_answer(root: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_an_importer_that_lacks_a_library(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     importer(root, "echo 'QdstrmImporter: error while loading shared libraries: libdw.so.1: cannot open' >&2; exit 127")
-    check = found(root, monkeypatch)["nsys importer"]
+    check = found(root, monkeypatch, NVPROF_TOOLS_COLLECTOR="0")["nsys importer"]
     assert check.status == "fail"
     assert "libdw.so.1" in check.found
     assert "libdw1" in check.advice
+    check = found(root, monkeypatch)["nsys importer"]
+    assert (check.status, check.advice.partition("; ")[2]) == ("note", "without it profile records with the collector")
 
 
 def test_an_importer_under_another_name(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(root / "nsight" / "host-linux-x64")
     importer(root, "exit 0", "linux-desktop-glibc_2_11_3-x64")
-    check = found(root, monkeypatch)["nsys importer"]
+    check = found(root, monkeypatch, NVPROF_TOOLS_COLLECTOR="0")["nsys importer"]
     assert check.status == "fail"
     assert check.advice.startswith("ln -s linux-desktop-glibc_2_11_3-x64 ")
     shutil.rmtree(root / "nsight" / "linux-desktop-glibc_2_11_3-x64")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -104,6 +105,20 @@ def test_where_nsys_is_it_is_taken_unless_told_otherwise(
     assert document(tmp_path / "auto", "manifest.json")["collector"] == "nsys"
     assert profile(tmp_path / "told", "--collector", "cupti") == 0
     assert document(tmp_path / "told", "manifest.json")["collector"] == "cupti"
+
+
+def test_an_nsys_that_can_write_no_report_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run the program, and leave a file that only another machine can read."""
+    tools = tmp_path / "nsight" / "target-linux-x64"
+    importer = tmp_path / "nsight" / "host-linux-x64" / "QdstrmImporter"
+    for folder in (tools, importer.parent):
+        folder.mkdir(parents=True)
+    shutil.copy(STAND_INS / "nsys", tools / "nsys")
+    importer.write_text("#!/bin/sh\necho 'x: error while loading shared libraries: libdw.so.1: no' >&2; exit 127\n")
+    importer.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tools), os.environ["PATH"]]))
+    assert profile(tmp_path / "auto") == 0
+    assert document(tmp_path / "auto", "manifest.json")["collector"] == "cupti"
 
 
 def error(capfd: pytest.CaptureFixture[str]) -> list[str]:
