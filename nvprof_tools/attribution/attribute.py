@@ -139,7 +139,10 @@ def _assemble(
     shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
     partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
     partitions = [p for p in partitions if _asked_for(p, options)]
-    rungs, views = device_rows.rows(trace, shown, found, work, on_devices, of_section, span, pipeline, watched.samples)
+    rungs, views, partly = device_rows.rows(
+        trace, shown, found, work, on_devices, of_section, span, pipeline, watched.samples
+    )
+    items += partly
     basis = figures.Basis(
         evidence,
         found.owners,

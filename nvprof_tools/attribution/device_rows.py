@@ -18,9 +18,12 @@ from nvprof_tools.attribution.survey import Found
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.model.attribution import DeviceView, Rung, Window
 from nvprof_tools.model.pipeline import Pipeline
+from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.intervals import Ints, Spans, union
 
+WHOLE = 0.95
+"""A window of which less was sampled is said to be sampled in part."""
 _WORK_TABLES = frozenset({"kernels", "copies", "memsets", "graphs"})
 
 
@@ -34,14 +37,19 @@ def rows(
     span: Window,
     pipeline: Pipeline,
     watched: Mapping[int, Samples],
-) -> tuple[list[Rung], list[DeviceView]]:
-    """The ladder and the view of each device in ``shown``. ``watched`` is NVML's utilisation by device."""
+) -> tuple[list[Rung], list[DeviceView], list[QualityItem]]:
+    """The ladder and the view of each device in ``shown``, and what to know of them.
+
+    :param watched: NVML's utilisation by device.
+    """
     rungs: list[Rung] = []
     views: list[DeviceView] = []
+    items: list[QualityItem] = []
     sums, sub_keys = totals(on_devices), details(on_devices)
     board = trace["devices"].column("name").to_pylist()
     for device in shown:
         metrics = samples(trace, device)
+        items += _partly(device, metrics, span)
         by_category = _time_by(on_devices, device, on_devices.category, on_devices.categories)
         sets = _sets(trace, device, found, work, of_section == device, pipeline)
         seen = {nvml.RUNG: watched[device]} if device in watched else {}
@@ -63,7 +71,22 @@ def rows(
                 },
             )
         )
-    return rungs, views
+    return rungs, views, items
+
+
+def _partly(device: int, metrics: Mapping[str, Samples], span: Window) -> list[QualityItem]:
+    """Says so where samples leave out a part of the window: their rungs tell of the rest alone."""
+    whole = Spans(np.array([span.start_ns], np.int64), np.array([span.end_ns], np.int64))
+    covered = min((metric.covered(whole) for metric in metrics.values()), default=float(span.wall_ns))
+    if covered >= WHOLE * span.wall_ns:
+        return []
+    message = (
+        f"GPU metrics were sampled in {covered / max(span.wall_ns, 1):.0%} of the window on device {device}: "
+        "their rungs tell of that part alone"
+    )
+    return [
+        QualityItem("gpu-metrics-partial", Severity.NOTICE, 1, message, "choose a --window inside it to compare rungs")
+    ]
 
 
 def _kernel_code(segments: Segments) -> int:

@@ -35,9 +35,13 @@ class Samples:
     sampled: Ints
     area: npt.NDArray[np.float64]
 
+    def covered(self, over: Spans) -> float:
+        """How much of a set of time was sampled, ns."""
+        return float(np.sum(self._until(self.sampled, over.end) - self._until(self.sampled, over.start)))
+
     def mean(self, over: Spans) -> float | None:
-        """Time-weighted mean over a set of time; null where no sample lies in it."""
-        total = float(np.sum(self._until(self.sampled, over.end) - self._until(self.sampled, over.start)))
+        """Time-weighted mean over the sampled part of a set of time; null where there is none."""
+        total = self.covered(over)
         if total <= 0:
             return None
         return float(np.sum(self._until(self.area, over.end) - self._until(self.area, over.start))) / total

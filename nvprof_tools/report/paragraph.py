@@ -33,7 +33,9 @@ _STEP = 0.002
 def finding(a: Attribution) -> str:
     """The one sentence a reader takes away."""
     claim = _first(a, _CLAIMS) or _plain_claim(a)
-    reality = _first(a, _REALITY)
+    # Samples of a part of the window are no answer to a claim about all of it.
+    partly = any(item.slug == "gpu-metrics-partial" for item in a.quality)
+    reality = _first(a, _REALITY[2:] if partly else _REALITY)
     if not reality:
         return "No GPU work was measured: there is no utilisation to explain."
     text = ", ".join(dict.fromkeys([*claim, *reality]))
@@ -99,6 +101,8 @@ def _ladder(a: Attribution) -> list[str]:
             out.append(_step(above, rung))
         if rung.rung in RUNG_PHRASES:
             above = rung
+    if any(item.slug == "gpu-metrics-partial" for item in a.quality):
+        return out
     return out + _samples({r.rung: r.fraction for r in figures.whole_ladder(a) if r.fraction is not None})
 
 

@@ -112,3 +112,19 @@ def test_without_a_lock_the_only_open_section_has_the_work_of_other_threads(tmp_
         export.kernel(at, until, correlation=number)
     found = answer(export, tmp_path, "0:200000")
     assert [p.categories.get("kernel", 0) for p in found.partitions] == [5_000, 10_000, 0]
+
+
+def test_samples_of_half_the_window_are_said_to_be_that(tmp_path: Path) -> None:
+    """Sampling began late: the rung is the mean of what was sampled, and a note says how much that is."""
+    export = Export("2025.3", duration=1_000_000)
+    export.kernel(0, 200_000)
+    for time in range(100_000, 200_000, 10_000):
+        export.metric(time, 80)
+    found = answer(export, tmp_path, "0:200000")
+    assert rung(found, "sm_active") == 0.8
+    assert [q.message for q in found.quality if q.slug == "gpu-metrics-partial"] == [
+        "GPU metrics were sampled in 50% of the window on device 0: their rungs tell of that part alone"
+    ]
+    (tmp_path / "again").mkdir()
+    whole = answer(export, tmp_path / "again", "100000:200000")
+    assert not [q for q in whole.quality if q.slug == "gpu-metrics-partial"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import attribution_samples as samples
 import pytest
 
+from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.report.paragraph import finding, paragraph
 
 
@@ -15,6 +16,14 @@ def test_the_finding_of_the_rich_run() -> None:
         "The log says 100 %, SMs were active 56 %; "
         "pinning costs 150 ms itself and 110 ms more through the driver's lock."
     )
+
+
+def test_samples_of_a_part_answer_no_claim_about_the_whole() -> None:
+    a = samples.rich()
+    partly = QualityItem("gpu-metrics-partial", Severity.NOTICE, 1, "sampled in 52% of the window")
+    words = finding(replace(a, quality=(*a.quality, partly)))
+    assert words.startswith("The log says 100 %, kernels ran 64 %; ")
+    assert "SMs" not in paragraph(replace(a, quality=(*a.quality, partly)))
 
 
 def test_each_rung_says_what_it_loses() -> None:
