@@ -25,20 +25,22 @@ def attribute_run(run: Run, out: Path, options: Mapping[str, Any]) -> RunResult:
         default.
     """
     from nvprof_tools.attribution.run import attribute_files
+    from nvprof_tools.timeline.parallel import one_at_a_time
 
     identity = ledger.identity(run, options)
     for name in tables.SCHEMAS:  # what an earlier batch made of files that have changed since
         shutil.rmtree(_folder(out, name, run), ignore_errors=True)
     try:
-        found, trace = attribute_files(
-            run.trace,
-            log=run.log,
-            pipeline=options.get("pipeline"),
-            window=options.get("window"),
-            device=options.get("device"),
-            limits=parse_limits(options.get("limits") or ""),
-            cache=options.get("cache"),
-        )
+        with one_at_a_time():  # the other processors have runs of their own
+            found, trace = attribute_files(
+                run.trace,
+                log=run.log,
+                pipeline=options.get("pipeline"),
+                window=options.get("window"),
+                device=options.get("device"),
+                limits=parse_limits(options.get("limits") or ""),
+                cache=options.get("cache"),
+            )
         for name, rows in tables.of_attribution(found).items():
             _store(rows, _folder(out, name, run) / "part-0.parquet")
         summary = asdict(tables.summary(found, trace.session.utc_epoch_ns))
