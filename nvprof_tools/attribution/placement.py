@@ -31,6 +31,8 @@ not to belong together."""
 LEAST_INSIDE = 0.9
 """A thread is a worker's when this share of its calls lies in the worker's stays."""
 
+ANCHOR_NS = 5_000
+"""A log's wall-clock line is written to the microsecond, and a trace's own start is known no better."""
 ANOTHER_TIME_NS = 1_000 * MS
 """A log's wall clock this far off is another run's: one machine's clocks do not lie so far apart, runs do."""
 TIGHT_NS = 3 * MS
@@ -203,9 +205,9 @@ def _by_anchor(runs: Sequence[LogRun], sections: int, session: Session, best: Pl
 
 
 def _clock(found: Fit, anchor: int | None) -> Clock:
-    inside = anchor is not None and found.low <= anchor <= found.high
+    inside = anchor is not None and found.low - ANCHOR_NS <= anchor <= found.high + ANCHOR_NS
     low = max(found.low, -(2**60))
-    offset = anchor if inside and anchor is not None else (low + found.high) // 2
+    offset = min(max(anchor, low), found.high) if inside and anchor is not None else (low + found.high) // 2
     return Clock(
         "anchor" if inside else "constraints",
         offset,

@@ -148,9 +148,12 @@ def fit(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
 
 def _searched(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
     possible = min(len(work), len(brackets))
-    best = None if anchor is None else fit_near(work, brackets, anchor, _NEAR_NS)
-    if best is not None and best.matched == possible:
-        return best
+    best = None
+    if anchor is not None:
+        for width in (MS, _NEAR_NS):
+            best = fit_near(work, brackets, anchor, width)
+            if best is not None and best.matched == possible:
+                return best
     if best is not None and best.matched >= _NEARLY_ALL * possible:
         return _refined(work, brackets, best)
     for around in _ranked(work.take(_evenly(len(work), _SAMPLE)), brackets):
@@ -382,6 +385,32 @@ def _one_to_one(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
         if pair[a] < 0 and not taken[b]:
             pair[a] = b
             taken[b] = True
+    if (pair >= 0).all() or taken.all():
+        return pair
+    own = np.flatnonzero((brackets.worker[j] == usual) & (usual >= 0) & brackets.closed[j])
+    ordered = _in_order(work, brackets, i[own], j[own])
+    return ordered if np.count_nonzero(ordered >= 0) > np.count_nonzero(pair >= 0) else pair
+
+
+def _in_order(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
+    """Give each unit the first bracket of its worker that it fits and none before it has. A worker does one thing after
+    another, so units and brackets keep their order: no other pairing has more. Short units among stamps of whole
+    milliseconds fit several, and then the tightest may be another's."""
+    pair = np.full(len(work), -1, np.int64)
+    at = np.lexsort((brackets.start, brackets.worker))
+    rank = np.empty(len(at), np.int64)
+    rank[at] = np.arange(len(at))
+    low, high = np.full(len(work), len(at), np.int64), np.full(len(work), -1, np.int64)
+    np.minimum.at(low, i, rank[j])
+    np.maximum.at(high, i, rank[j])
+    units = np.flatnonzero(high >= 0)
+    units = units[np.lexsort((work.first[units], brackets.worker[at[low[units]]]))]
+    following = 0
+    for unit, least, most in zip(units.tolist(), low[units].tolist(), high[units].tolist(), strict=True):
+        following = max(following, least)
+        if following <= most:  # brackets of other workers lie in other ranks
+            pair[unit] = at[following]
+            following += 1
     return pair
 
 

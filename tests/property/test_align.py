@@ -216,6 +216,18 @@ def test_a_long_run_whose_clocks_drift(seed: int, ppm: float) -> None:
         assert abs(told - round(ms * MS * (1 + ppm * 1e-6)) - known.offset) <= found.spread + 1
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("off", [0, 600, -300])
+def test_units_shorter_than_a_stamp(seed: int, off: int) -> None:
+    """Many fit several brackets, and the tightest may be another's; the order of a worker's units tells."""
+    known = schedule(random.Random(seed), workers=2, each=300, lasts=(0.3, 1.4), pause=(0.02, 0.3), margin=0.05)
+    found = fit(known.work, known.brackets, known.offset + off)
+    assert found is not None
+    assert found.matched == known.possible
+    assert found.pair.tolist() == known.pair
+    assert found.low <= known.offset <= found.high
+
+
 def test_nothing_to_pair() -> None:
     known = schedule(random.Random(0))
     none = known.work.take(np.array([], np.int64))
