@@ -72,13 +72,15 @@ def _of_sections(lanes: Lanes, device: int, charge: Charge, parts: Segments) -> 
     i, j = pairs(parts.at, on_axis)
     back = shift[order][j]
     low = np.maximum(parts.at.start[i], on_axis.start[j]) - back
-    high = np.minimum(parts.at.end[i], on_axis.end[j]) - back
+    begins = np.argsort(low, kind="stable")
+    i, low = i[begins], low[begins]
+    high = np.minimum(parts.at.end[i], on_axis.end[j[begins]]) - back[begins]
+    kind, detail = parts.category[i], parts.detail[i]
     layers = []
     for code, category in enumerate(parts.categories):
-        mine = parts.category[i] == code
-        begins = np.argsort(low[mine], kind="stable")
-        spans = Spans(low[mine][begins], high[mine][begins])
-        label: Ints = parts.detail[i][mine][begins]
+        mine = np.flatnonzero(kind == code)
+        spans = Spans(low[mine], high[mine])
+        label: Ints = detail[mine]
         placed, keep = lanes.shifted(device, spans)
         layers.append(Layer(category, placed, label[keep], parts.details))
     return layers

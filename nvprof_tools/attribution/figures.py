@@ -185,7 +185,7 @@ def gaps(devices: Segments, work: Work) -> list[Gap]:
         first = rows[fresh]
         last = rows[np.append(np.flatnonzero(fresh)[1:] - 1, len(rows) - 1)]
         length = devices.end[last] - devices.start[first]
-        longest = np.lexsort((devices.start[first], -length))[:GAPS_KEPT]
+        longest = _largest(length, devices.start[first])
         mine = np.flatnonzero(work.device == lane)
         by_start, by_end = (
             mine[np.argsort(work.start[mine], kind="stable")],
@@ -195,7 +195,7 @@ def gaps(devices: Segments, work: Work) -> list[Gap]:
         for row in longest.tolist():
             a, b = int(first[row]), int(last[row])
             sums = np.zeros(len(devices.categories), np.int64)
-            np.add.at(sums, devices.category[a : b + 1], (devices.end - devices.start)[a : b + 1])
+            np.add.at(sums, devices.category[a : b + 1], devices.end[a : b + 1] - devices.start[a : b + 1])
             causes = {word: ns for word, ns in zip(devices.categories, sums.tolist(), strict=True) if ns}
             before = int(np.searchsorted(ends, devices.start[a], side="right")) - 1
             after = int(np.searchsorted(starts, devices.end[b], side="left"))
@@ -211,6 +211,14 @@ def gaps(devices: Segments, work: Work) -> list[Gap]:
                 )
             )
     return sorted(out, key=lambda gap: (gap.start_ns - gap.end_ns, gap.device, gap.start_ns))[:GAPS_KEPT]
+
+
+def _largest(length: Ints, start: Ints) -> Index:
+    """Rows of the longest gaps, longest first, of equals the earliest. Only those that can be among them are sorted."""
+    rows = np.arange(len(length))
+    if len(rows) > GAPS_KEPT:
+        rows = np.flatnonzero(length >= np.partition(length, -GAPS_KEPT)[-GAPS_KEPT])
+    return np.asarray(rows[np.lexsort((start[rows], -length[rows]))[:GAPS_KEPT]], np.intp)
 
 
 def _name(work: Work, rows: Index, at: int) -> str | None:

@@ -80,12 +80,18 @@ def ladder(
         elif time is not None:
             busy_ns = time.total
             gone = without(above, intersect(above, time))
-            parts = {name: int(overlap(gone.start, gone.end, spans).sum()) for name, spans in view.items()}
+            parts = {name: _shared(gone, spans) for name, spans in view.items()}
             drop = {name: ns for name, ns in parts.items() if ns > 0}
             above = time
         fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns
         rungs.append(Rung(device, rung, busy_ns, fraction, evidence, drop))
     return rungs
+
+
+def _shared(one: Spans, other: Spans) -> int:
+    """Time in both: looked up for the fewer rows of the two."""
+    few, many = (one, other) if len(one) < len(other) else (other, one)
+    return int(overlap(few.start, few.end, many).sum())
 
 
 def _clipped(rows: tuple[Ints, Ints], whole: Spans) -> Spans:
