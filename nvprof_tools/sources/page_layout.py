@@ -82,7 +82,7 @@ def plain_table(database: GuardedDatabase, name: str) -> PlainTable | str:
         strict = any(r[1] == name and len(r) > 5 and r[5] for r in connection.execute("PRAGMA main.table_list"))
     if len(rows) != 1 or not isinstance(rows[0][0], int) or not isinstance(rows[0][1], str):
         return "the schema is unusual"
-    root, sql = rows[0]
+    root, sql = rows[0][0], _without_comments(rows[0][1])
     if not _is_plainly(sql, name) or not facts or strict:
         return "its definition is unusual"
     if indexed is not None:
@@ -93,6 +93,12 @@ def plain_table(database: GuardedDatabase, name: str) -> PlainTable | str:
     if keys and (len(keys) > 1 or str(keys[0][2]).upper() != "INTEGER" or re.search(r"\bdesc\b", sql, re.IGNORECASE)):
         return "its key is unusual"
     return PlainTable(root, tuple(_column(fact) for fact in facts))
+
+
+def _without_comments(sql: str) -> str:
+    """A definition without its comments, which nsys writes after every column; what is quoted stays as it is."""
+    quotes = r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])"""
+    return re.sub(quotes + r"|--[^\n]*|/\*.*?(?:\*/|\Z)", lambda m: m[1] or " ", sql, flags=re.DOTALL)
 
 
 def _is_plainly(sql: str, name: str) -> bool:

@@ -33,6 +33,8 @@ UNUSUAL: dict[str, tuple[str, list[str]]] = {
     "a check": ("", ["CREATE TABLE t(a INTEGER CHECK (a > 0), b TEXT)"]),
     "a generated column": ("", ["CREATE TABLE t(a INTEGER, b TEXT, c AS (a + 1))"]),
     "a stored generated column": ("", ["CREATE TABLE t(a INTEGER, c INTEGER AS (a + 1) STORED, b TEXT)"]),
+    "a check behind what looks like a comment": ("", ['CREATE TABLE t(a INTEGER, "--" TEXT CHECK (a > 0), b TEXT)']),
+    "a check between comments": ("", ["CREATE TABLE t(a INTEGER, /* no -- */ b TEXT CHECK (a > 0) -- end\n)"]),
     "strict": ("", ["CREATE TABLE t(a INTEGER, b TEXT) STRICT"]),
     "UTF-16": ("PRAGMA encoding='UTF-16le'", ["CREATE TABLE t(a INTEGER, b TEXT)"]),
     "vacuumed by itself": ("PRAGMA auto_vacuum=FULL", ["CREATE TABLE t(a INTEGER, b TEXT)"]),
@@ -60,6 +62,12 @@ PLAIN: dict[str, list[str]] = {
     ],
     "a key": [
         "CREATE TABLE n(b TEXT, a INTEGER PRIMARY KEY AUTOINCREMENT)",
+        "INSERT INTO n(a, b) SELECT a, b FROM t",
+        "DROP TABLE t",
+        "ALTER TABLE n RENAME TO t",
+    ],
+    "words of a constraint in comments, as nsys writes them": [
+        "CREATE TABLE n(\n a INTEGER NOT NULL, -- Unique grid ID, generated as a check\n b TEXT /* UNIQUE -- */\n)",
         "INSERT INTO n(a, b) SELECT a, b FROM t",
         "DROP TABLE t",
         "ALTER TABLE n RENAME TO t",
