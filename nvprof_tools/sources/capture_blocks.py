@@ -27,13 +27,15 @@ BLOCK = struct.Struct("<IHHIIIIQ")
 SCHEMA, INFO, STRINGS, END, NOTICE = 1, 2, 3, 4, 5
 FIRST_EVENT = 16
 
-MOST_BLOCKS = 2_000_000
-"""No collector writes blocks so small that a file would have more."""
+MOST_BLOCKS = 4_000_000
+"""Of a whole capture: some 30 a second, that is more than a day."""
+MOST_PAYLOAD = 16 * MIB
+"""Collectors make no larger ones; a reader holds one at a time in memory."""
 _CHUNK = 4 * MIB
 AGAIN = "capture the run again"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Block:
     """A whole block: ``at`` is where its payload begins, ``size`` that payload's bytes."""
 
@@ -80,9 +82,10 @@ def exactly(descriptor: int, size: int, at: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def scan(descriptor: int, limits: Limits) -> Contents:
+def scan(descriptor: int, limits: Limits, most_blocks: int = MOST_BLOCKS) -> Contents:
     """Find every whole block of an open file and check its sums.
 
+    :param most_blocks: that are still to be had.
     :raises SourceError: it is no capture, of a newer format, or over a limit.
     """
     size = os.fstat(descriptor).st_size
@@ -98,7 +101,7 @@ def scan(descriptor: int, limits: Limits) -> Contents:
         kind, rows, payload, check, sequence = block
         begin = at + BLOCK.size
         at = begin + payload + -payload % 8
-        if len(found.blocks) + found.damaged >= MOST_BLOCKS:
+        if len(found.blocks) + found.damaged >= most_blocks:
             raise SourceError("limit-blocks", f"the capture has more than {MOST_BLOCKS:,} blocks", AGAIN)
         found.missing += sequence - expected if sequence > expected else 0
         expected = max(sequence + 1, expected)
@@ -135,7 +138,7 @@ def _block(descriptor: int, at: int, size: int) -> tuple[int, int, int, int, int
     magic, kind, flags, rows, payload, check, own, sequence = BLOCK.unpack(head)
     if magic != BLOCK_MAGIC or flags != 0 or own != zlib.crc32(head[24:], zlib.crc32(head[:20])):
         return None
-    return None if payload > size - at - BLOCK.size else (kind, rows, payload, check, sequence)
+    return None if payload > min(size - at - BLOCK.size, MOST_PAYLOAD) else (kind, rows, payload, check, sequence)
 
 
 def _sum(descriptor: int, at: int, size: int) -> int:

@@ -10,7 +10,7 @@ from nvprof_tools.limits import Limits
 from nvprof_tools.model.quality import QualityItem
 from nvprof_tools.sources import capture_facts, capture_process, capture_quality, digest
 from nvprof_tools.sources.base import RawTables
-from nvprof_tools.sources.capture_blocks import MAGIC, SUFFIX
+from nvprof_tools.sources.capture_blocks import MAGIC, MOST_BLOCKS, SUFFIX
 from nvprof_tools.sources.capture_process import Process
 from nvprof_tools.sources.capture_tables import CaptureTables
 from nvprof_tools.sources.columnar import begins_with
@@ -68,10 +68,14 @@ def _processes(found: list[Path], limits: Limits) -> tuple[list[Process], int]:
         raise SourceError("limit-file", "the capture's files are larger than allowed", "capture a shorter time")
     processes: list[Process] = []
     first: SourceError | None = None
+    left = MOST_BLOCKS
     for number, path in enumerate(found):
         try:
-            processes.append(capture_process.read(path, number, limits))
+            processes.append(capture_process.read(path, number, limits, left))
+            left -= len(processes[-1].contents.blocks)
         except SourceError as error:
+            if error.slug == "limit-blocks":
+                raise
             first = first or error
     if first is not None and not processes:
         raise first

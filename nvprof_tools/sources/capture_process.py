@@ -30,7 +30,8 @@ SIGNATURE, BASE = 1 << 36, 2 << 36
 """Added to a mangled word's id: its readable form, and the function's own name."""
 MOST_SMALL_ROWS = 1_000_000
 """Of clocks, devices, contexts and thread names no more are looked at."""
-MOST_NOTES = 10_000
+MOST_NOTES = 100_000
+"""A notice a second for a day."""
 MOST_TEXT = (1 << 31) - 1
 _WORD = struct.Struct("<II")
 _CLOCK = "monotonic"
@@ -136,13 +137,14 @@ def opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read(path: Path, number: int, limits: Limits) -> Process:
+def read(path: Path, number: int, limits: Limits, most_blocks: int = blocks.MOST_BLOCKS) -> Process:
     """Read all of a file but its events.
 
+    :param most_blocks: that it may have.
     :raises SourceError: it cannot be used.
     """
     with opened(path) as descriptor:
-        process = Process(path, number, blocks.scan(descriptor, limits))
+        process = Process(path, number, blocks.scan(descriptor, limits, most_blocks))
         _read(process, descriptor, limits)
     return process
 
@@ -180,9 +182,8 @@ def _payload(descriptor: int, block: Block) -> bytes:
 
 def _notes(process: Process, descriptor: int, limits: Limits) -> None:
     """The JSON blocks; one that cannot be read counts as malformed."""
-    kinds = (blocks.INFO, blocks.NOTICE, blocks.END)
-    notes = [block for block in process.contents.blocks if block.kind in kinds]
-    for block in notes[:MOST_NOTES]:
+    notes = [block for block in process.contents.blocks if block.kind in (blocks.INFO, blocks.NOTICE)]
+    for block in [*notes[:MOST_NOTES], *list(process.contents.of(blocks.END))[-1:]]:
         said = parsed(_payload(descriptor, block), limits.json_depth)
         if not isinstance(said, dict):
             process.malformed += 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.sources.capture_facts import Session
 from nvprof_tools.sources.capture_layout import text, whole
 from nvprof_tools.sources.capture_process import Process
 
+MOST_SAID = 100
+"""Different notices of one process; a collector has not that many words."""
 STEPPED_NS = 1_000_000
 """A wall clock that moves further than this against the capture's was set meanwhile."""
 _LOSS, _NOTICE, _INFO = Severity.DATA_LOSS, Severity.NOTICE, Severity.INFO
@@ -38,9 +41,13 @@ _NOTICES: Mapping[str, tuple[str, Severity, str, str]] = {
         "gpu-metrics-incomplete", _LOSS, "the GPU's buffer of samples overflowed: samples are missing",
         "sample less often: --metrics-hz"),
     "pm-stopped": ("gpu-metrics-incomplete", _LOSS, "GPU metrics were not sampled to the end", ""),
+    "memory-short": (
+        "records-dropped", _LOSS, "the program had no memory left for the collector", "give it more memory"),
     "flush-timeout": (
         "records-dropped", _LOSS, "CUPTI did not hand over its last records in time", "end the program regularly"),
-    "write-failed": ("capture-disk-full", _LOSS, "blocks could not be written", "free some space"),
+    "write-failed": (
+        "capture-disk-full", _LOSS, "the capture's file could not grow: what came later is missing",
+        "free some space, or raise the limit of file sizes"),
 }  # fmt: skip
 """What a collector says of itself."""
 
@@ -101,7 +108,7 @@ def _blocks(process: Process, replaced: bool) -> Iterator[QualityItem]:
     if process.end is None and replaced:
         message = f"{who} replaced itself by another program (exec): of what it did last, half a second may be missing"
         yield QualityItem("capture-unfinished", _INFO, 1, message)
-    elif process.end is None:
+    elif process.end is None and not any(said.get("slug") == "write-failed" for said in process.notices):
         yield QualityItem(
             "capture-unfinished",
             _LOSS,
@@ -136,14 +143,21 @@ def _blocks(process: Process, replaced: bool) -> Iterator[QualityItem]:
         )
 
 
+def _counted(notices: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str | None], int]:
+    """(slug, message) → how much in all: a loss that lasts is told every second."""
+    found: dict[tuple[str, str | None], int] = {}
+    for said in notices:
+        key = (text(said, "slug", 80) or "", text(said, "message"))
+        if key in found or len(found) < MOST_SAID:
+            found[key] = found.get(key, 0) + max(whole(said, "count") or 1, 1)
+    return found
+
+
 def _said(process: Process) -> Iterator[QualityItem]:
     heard = set()
-    for said in process.notices:
-        name = said.get("slug")
-        slug, severity, words, hint = _NOTICES.get(str(name), ("collector-note", _NOTICE, "the collector says", ""))
+    for (name, told), count in _counted(process.notices).items():
+        slug, severity, words, hint = _NOTICES.get(name, ("collector-note", _NOTICE, "the collector says", ""))
         heard.add(slug)
-        told = text(said, "message")
-        count = whole(said, "count") or 1
         counted = f" ({count:,})" if count > 1 else ""
         yield QualityItem(slug, severity, count, words + counted + (f": {told}" if told else ""), hint)
     end = process.end or {}

@@ -15,6 +15,8 @@ import sys
 SECONDS, MEMORY = 1, 256 << 20
 MOST = 1 << 16
 """Longer readable names are of no use to anyone."""
+MOST_TOTAL = 32 << 20
+"""All answers together: the reader keeps them."""
 
 
 def main() -> int:
@@ -31,11 +33,15 @@ def main() -> int:
     demangle.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
     free.argtypes = (ctypes.c_void_p,)
     status = ctypes.c_int()
+    total = 0
     for line in sys.stdin.buffer:
         found = demangle(line.rstrip(b"\n"), None, None, ctypes.byref(status))
         text = ctypes.string_at(found) if found else b""
         if found:
             free(found)
+        total += len(text)
+        if total > MOST_TOTAL:
+            return 1
         # At once: what is behind a line that kills this process stays known.
         os.write(1, (text if len(text) <= MOST and b"\n" not in text else b"") + b"\n")
     return 0

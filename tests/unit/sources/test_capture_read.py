@@ -187,6 +187,7 @@ SAID = {
     "pm-stopped": ("gpu-metrics-incomplete", Severity.DATA_LOSS),
     "flush-timeout": ("records-dropped", Severity.DATA_LOSS),
     "write-failed": ("capture-disk-full", Severity.DATA_LOSS),
+    "memory-short": ("records-dropped", Severity.DATA_LOSS),
     "something-new": ("collector-note", Severity.NOTICE),
 }
 
@@ -256,3 +257,21 @@ def test_a_folder_of_very_many_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as caught:
         load_trace(tmp_path)
     assert caught.value.slug == "limit-tables"
+
+
+def test_a_loss_that_lasts_is_told_once_and_the_end_is_found_behind_it(tmp_path: Path) -> None:
+    capture = begun()
+    for _ in range(12_000):
+        capture.notice("records-dropped", 2, "again")
+    trace = finished(capture, tmp_path)
+    assert item(trace, "records-dropped").count == 24_000
+    assert "capture-unfinished" not in {i.slug for i in trace.quality}
+
+
+def test_a_full_disk_is_no_killed_program(tmp_path: Path) -> None:
+    capture = begun()
+    capture.notice("write-failed", 1, "No space left on device")
+    capture.end = None
+    slugs = {i.slug for i in finished(capture, tmp_path).quality}
+    assert "capture-disk-full" in slugs
+    assert "capture-unfinished" not in slugs
