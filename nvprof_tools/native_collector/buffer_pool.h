@@ -11,9 +11,14 @@
 
 namespace nvcap {
 
+struct EmptyBuffer {
+  uint8_t* data = nullptr;
+  size_t size = 0;
+};
+
 struct FullBuffer {
   uint8_t* data = nullptr;
-  size_t bytes = 0;
+  size_t size = 0, bytes = 0;  // bytes: as many of them hold records
 };
 
 struct PoolCounts {
@@ -26,13 +31,14 @@ class BufferPool {
 
   // On a thread of the program: an empty, zeroed buffer, or null where the bound is reached and the writer does not free
   // one within a few milliseconds (and then at once for a while: a program is held up once, not at each request).
-  uint8_t* take();
+  // Each thread keeps a buffer: beyond half of the bound new ones are small, so that hundreds of threads get one.
+  EmptyBuffer take();
   // On a thread of the program or of CUPTI: hand over what CUPTI has filled.
-  void complete(uint8_t* data, size_t bytes);
+  void complete(uint8_t* data, size_t size, size_t bytes) noexcept;
   // On the writer: the next full buffer, after at most `wait_ms`. False: none came, or `wake` was called.
   bool next(FullBuffer& full, int wait_ms);
   // On the writer: an emptied buffer back, zeroed again.
-  void give_back(uint8_t* data);
+  void give_back(const FullBuffer& full) noexcept;
   // On the writer: have a few empty ones ready, their pages there.
   void prepare();
   // Lets a waiting `next` return, or the next one not wait; cheap, takes no lock.
@@ -47,15 +53,17 @@ class BufferPool {
   PoolCounts counts();
 
  private:
-  uint8_t* make(bool with_pages);
+  static uint8_t* make(size_t size, bool with_pages);
+  // What a new buffer would have, within the bound; 0: nothing more may be made.
+  size_t next_size() const;
 
-  const size_t buffer_bytes_;
-  const size_t most_;
+  const size_t buffer_bytes_, small_bytes_;
+  const size_t most_bytes_;
   std::mutex lock_;
   std::condition_variable filled_, emptied_;
-  std::vector<uint8_t*> empty_;
+  std::vector<EmptyBuffer> empty_;
   std::deque<FullBuffer> full_;
-  size_t made_ = 0;
+  size_t made_ = 0, made_bytes_ = 0;
   uint64_t impatient_until_ns_ = 0;
   bool shut_ = false;
   std::atomic<bool> poked_{false};

@@ -47,17 +47,23 @@ __attribute__((noinline)) Ring* join(Session* session) {
   return here.ring;
 }
 
-// A call within a call (a signal handler's, say) is left out: the ring is in the middle of one.
+// A call within a call (a signal handler's, say) is left out and counted: the ring is in the middle of one.
 class Call {
  public:
   Call() {
     Session* session = current();
-    if (session == nullptr || here.busy) return;
+    if (session == nullptr) return;
+    if (here.busy) {
+      if (here.ring != nullptr) here.ring->dropped.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
     here.busy = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     session_ = session;
     ring_ = here.session == session ? here.ring : join(session);
   }
   ~Call() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (session_ != nullptr) here.busy = false;
   }
   Call(const Call&) = delete;
@@ -65,11 +71,12 @@ class Call {
   explicit operator bool() const { return ring_ != nullptr; }
   Ring& ring() { return *ring_; }
 
-  // The number of open pushes of a domain on this thread, to be changed.
+  // The number of open pushes of a domain on this thread, to be changed. The handle is not looked into: it may be any.
   int& depth(const void* domain) {
-    const uint32_t index = domain == nullptr ? 0 : static_cast<const Domain*>(domain)->index & 1023;
-    if (index >= ring_->depth.size()) ring_->depth.resize(index + 1, 0);
-    return ring_->depth[index];
+    for (Depth& known : ring_->depths)
+      if (known.domain == domain) return known.open;
+    ring_->depths.push_back({domain, 0});
+    return ring_->depths.back().open;
   }
 
   void put(Entry entry, const char* text, size_t text_bytes) {

@@ -3,11 +3,26 @@
 #include <sys/mman.h>
 
 namespace nvcap::nvtx {
+namespace {
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels refuse it, and pages come at first touch as ever
+#endif
+constexpr uint64_t kFirst = 64 << 10;  // some 700 calls
+
+}  // namespace
+
+void Ring::prefault() {
+  if (ready_ == kRingBytes || tail_.load(std::memory_order_relaxed) < ready_ / 2) return;
+  const uint64_t from = ready_;
+  ready_ = from == 0 ? kFirst : kRingBytes;
+  (void)madvise(data + from, ready_ - from, MADV_POPULATE_WRITE);
+}
 
 Ring* Rings::join(uint32_t tid) {
   const auto begin = [tid](Ring* ring) {
     ring->tid = tid;
-    ring->depth.clear();
+    ring->depths.clear();
     ring->state.store(Ring::kLive, std::memory_order_release);
     return ring;
   };
@@ -23,6 +38,7 @@ Ring* Rings::join(uint32_t tid) {
   Ring* ring = new Ring;
   ring->data = static_cast<uint8_t*>(data);
   ring->number = made_.fetch_add(1) + 1;
+  ring->prefault();
   begin(ring);
   ring->next = first_.load(std::memory_order_relaxed);
   while (!first_.compare_exchange_weak(ring->next, ring, std::memory_order_acq_rel)) {

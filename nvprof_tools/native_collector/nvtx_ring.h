@@ -25,6 +25,11 @@ struct Entry {
   uint32_t payload_type, category, color, reserved;
 };
 
+struct Depth {
+  const void* domain;
+  int open;
+};
+
 constexpr uint64_t kRingBytes = 1 << 20;
 constexpr size_t kLongestText = 4096;
 
@@ -79,12 +84,16 @@ class Ring {
     }
   }
 
+  // At its making, then on the writer: the kernel makes pages of the ring ahead of its thread, which else pays for each at
+  // first touch, more than for all else. Rings of threads that mark little stay small.
+  void prefault();
+
   std::atomic<int> state{kFree};
   std::atomic<uint64_t> dropped{0};
   uint32_t tid = 0;
   uint32_t number = 0;           // of this ring in its session, for the numbers of ranges
   uint64_t ranges = 0;           // started so far
-  std::vector<int> depth;        // open pushes by domain
+  std::vector<Depth> depths;     // open pushes by domain
   uint8_t* data = nullptr;
   Ring* next = nullptr;
 
@@ -92,6 +101,7 @@ class Ring {
   std::atomic<uint64_t> head_{0};
   uint64_t next_head_ = 0, seen_tail_ = 0, woken_at_ = 0;  // the program's side only
   alignas(64) std::atomic<uint64_t> tail_{0};
+  uint64_t ready_ = 0;  // bytes whose pages are there; the writer's side only
 };
 
 // All rings of a session; a thread's end leaves its ring to the next new thread once the writer has emptied it.

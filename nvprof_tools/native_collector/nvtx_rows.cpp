@@ -12,6 +12,8 @@ void Rows::take(Rings& rings) {
     dropped += lost - thread.dropped;
     thread.dropped = lost;
     ring.drain([&](const Entry& entry, const char* text) { one(ring, thread, entry, text); });
+    ring.prefault();
+    sink_.flush_if_full();
     if (!closed) return;
     close_all(thread);
     ring.state.store(Ring::kFree, std::memory_order_release);

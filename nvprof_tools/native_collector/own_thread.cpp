@@ -5,9 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <exception>
 #include <memory>
 
 #include "nvtx_calls.h"
+#include "options.h"
 
 namespace nvcap {
 namespace {
@@ -16,7 +18,11 @@ void* begin(void* given) {
   const std::unique_ptr<std::function<void(uint32_t)>> body(static_cast<std::function<void(uint32_t)>*>(given));
   nvtx::this_thread_is_ours();
   pthread_setname_np(pthread_self(), "nvcap");
-  (*body)(static_cast<uint32_t>(syscall(SYS_gettid)));
+  try {
+    (*body)(static_cast<uint32_t>(syscall(SYS_gettid)));
+  } catch (const std::exception& error) {  // no memory, most likely: the program may live with that, so we do
+    debug("a thread of the collector ended: %s", error.what());
+  }
   return nullptr;
 }
 

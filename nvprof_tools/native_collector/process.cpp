@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 
 #include "nvtx_registry.h"
@@ -24,14 +25,15 @@ std::mutex& start_lock() {
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* most_records) {
   Session* session = buffers.load(std::memory_order_acquire);
-  *buffer = session != nullptr ? session->pool.take() : nullptr;
-  *size = *buffer != nullptr ? session->pool.buffer_bytes() : 0;
+  const EmptyBuffer empty = session != nullptr ? session->pool.take() : EmptyBuffer{};
+  *buffer = empty.data;
+  *size = empty.size;
   *most_records = 0;
 }
 
-void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid_bytes) {
   Session* session = buffers.load(std::memory_order_acquire);
-  if (session != nullptr && buffer != nullptr) session->pool.complete(buffer, valid_bytes);
+  if (session != nullptr && buffer != nullptr) session->pool.complete(buffer, size, valid_bytes);
 }
 
 void CUPTIAPI on_resource(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -48,7 +50,13 @@ void at_exit() {
     session = running.exchange(nullptr);
     ended = true;
   }
-  if (session != nullptr) session->finish();
+  // A process that was cloned without fork's handlers has our memory and file but none of our threads.
+  if (session == nullptr || !session->is_of_this_process()) return;
+  try {
+    session->finish();
+  } catch (const std::exception& error) {
+    debug("the capture could not be ended: %s", error.what());
+  }
 }
 
 void before_fork() {

@@ -26,8 +26,11 @@ const Struct& as(const CUpti_Activity* record) {
 
 void Records::take(uint8_t* buffer, size_t bytes) {
   CUpti_Activity* record = nullptr;
-  while (bytes > 0 && cupti_.cuptiActivityGetNextRecord(buffer, bytes, &record) == CUPTI_SUCCESS && record != nullptr)
+  for (uint32_t count = 1; bytes > 0; count++) {
+    if (cupti_.cuptiActivityGetNextRecord(buffer, bytes, &record) != CUPTI_SUCCESS || record == nullptr) break;
     one(record);
+    if (count % 1024 == 0) sink_.flush_if_full();
+  }
   driver_calls_.settle(sink_.driver.rows);
 }
 

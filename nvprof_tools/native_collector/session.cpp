@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "clocks.h"
 #include "json.h"
@@ -16,22 +17,34 @@ namespace {
 constexpr uint64_t kFlushNs = 250'000'000, kSecondNs = 1'000'000'000;
 constexpr auto kAskCupti = std::chrono::milliseconds(400);
 constexpr auto kPatienceAtEnd = std::chrono::seconds(5);
-constexpr size_t kWaitingBytes = 1 << 20;
 constexpr int kIdleMs = 50;
+
+struct Returned {
+  BufferPool& pool;
+  const FullBuffer& full;
+  ~Returned() { pool.give_back(full); }
+};
 
 }  // namespace
 
 Session::Session(const Options& options)
     : pool(options.buffer_bytes, options.pool_bytes),
       options_(options),
+      pid_(static_cast<int>(getpid())),
       records_(cupti_, options_, sink_, names_),
       nvtx_rows_(sink_, names_),
       pm_(cupti_, sink_, sink_lock_, options_.pm_hz) {}
 
+bool Session::is_of_this_process() const { return getpid() == pid_; }
+
 bool Session::open() {
-  if (!sink_.file.open(options_.folder, program_name(), static_cast<int>(getpid()))) return false;
+  if (!sink_.file.open(options_.folder, program_name(), pid_)) return false;
   sink_.write_schema();
   write_info();
+  if (sink_.file.failed() != 0) {
+    sink_.file.remove();
+    return false;
+  }
   snapshot();
   names_.seen(sink_, static_cast<uint32_t>(getpid()));
   sink_.flush();
@@ -43,9 +56,10 @@ bool Session::open() {
 
 bool Session::spawn(void (Session::*body)()) {
   return start_own_thread([this, body](uint32_t tid) {
-    {
+    try {
       std::lock_guard<std::mutex> guard(sink_lock_);
       ThreadNames::given(sink_, tid, "nvcap", 2);
+    } catch (const std::bad_alloc&) {  // a thread without a name works as well
     }
     (this->*body)();
   });
@@ -73,12 +87,16 @@ void Session::context_created(CUcontext context) {
 }
 
 void Session::run_writer() {
-  pool.prepare();
   for (;;) {
     const bool last = stopping_.load(std::memory_order_acquire);
-    step(last);
-    if (last) break;
-    pool.prepare();
+    try {
+      step(last);
+      if (last) break;
+      pool.prepare();
+    } catch (const std::bad_alloc&) {  // the program goes on, and so do we: without what was in our hands
+      steps_lost_++;
+      if (last) break;
+    }
   }
   std::lock_guard<std::mutex> guard(state_lock_);
   writer_done_ = true;
@@ -90,9 +108,11 @@ void Session::step(bool last) {
   bool there = pool.next(full, last ? 0 : kIdleMs);
   std::lock_guard<std::mutex> guard(sink_lock_);
   while (there) {
-    records_.take(full.data, full.bytes);
-    pool.give_back(full.data);
-    if (sink_.waiting() > kWaitingBytes) sink_.flush();
+    {
+      const Returned after{pool, full};  // also where there is no memory for its rows
+      records_.take(full.data, full.bytes);
+      sink_.flush_if_full();
+    }
     there = pool.next(full, 0);
   }
   nvtx_rows_.take(rings);
@@ -113,7 +133,7 @@ void Session::step(bool last) {
     counters();
     second_at_ns_ = now + kSecondNs;
   }
-  if (now >= flush_at_ns_ || sink_.waiting() > kWaitingBytes) {
+  if (now >= flush_at_ns_) {
     sink_.flush();
     flush_at_ns_ = now + kFlushNs;
   }
@@ -135,10 +155,12 @@ void Session::counters() {
   count("buffer-declined", pool.counts().declined, "the buffer pool was full");
   count("record-unknown", records_.unknown, "CUPTI handed out records of a kind that was not asked for");
   count("nvtx-dropped", nvtx_rows_.dropped, "NVTX calls came faster than they could be written");
+  count("memory-short", steps_lost_, "the process had no memory left: some records were dropped");
   count("nvtx-unmatched", nvtx_rows_.unmatched, "NVTX ranges without start or end");
   for (const uint32_t cbid : records_.late()) {
-    const uint32_t name = records_.function_name(CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-    sink_.notice("driver-rows-late", 1, "driver function " + std::to_string(cbid) + (name == kNone ? " (no name)" : "") +
+    const char* name = nullptr;
+    const bool named = cupti_.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS && name != nullptr;
+    sink_.notice("driver-rows-late", 1, (named ? name : "driver function " + std::to_string(cbid)) +
                                             " was called by the program itself after long only by the runtime");
   }
   records_.late().clear();
@@ -162,7 +184,10 @@ void Session::run_ticker() {
       }
     }
     if (monotonic_ns() >= snapshot_at || ending) {
-      snapshot();
+      try {
+        snapshot();
+      } catch (const std::bad_alloc&) {  // there is another in a second
+      }
       snapshot_at = monotonic_ns() + kSecondNs;
     }
     if (!ending) continue;
@@ -179,7 +204,8 @@ void Session::snapshot() {
     ClockRow row{};
     const uint64_t before = monotonic_ns();
     row.realtime = now_ns(CLOCK_REALTIME);
-    if (cupti_.cuptiGetTimestamp != nullptr && cupti_.cuptiGetTimestamp(&row.cupti) != CUPTI_SUCCESS) row.cupti = 0;
+    // Before, another thread may be opening CUPTI; and one that refused us is left alone.
+    if (cuda_running_ && cupti_.cuptiGetTimestamp(&row.cupti) != CUPTI_SUCCESS) row.cupti = 0;
     const uint64_t after = monotonic_ns();
     row.monotonic = before + (after - before) / 2;
     row.uncertainty = after - before;
@@ -234,12 +260,11 @@ void Session::write_info() {
 
 void Session::write_end() {
   const PoolCounts counts = pool.counts();
-  count("write-failed", sink_.file.failed(), "blocks could not be written");
   JsonObject buffers, end;
   buffers.number("requested", counts.requested).number("completed", counts.completed).number("declined", counts.declined);
   buffers.number("most_in_use", counts.most_in_use).number("bytes", pool.buffer_bytes());
   const bool complete = flushed_whole_ && dropped_by_cupti_ == 0 && counts.declined == 0 && nvtx_rows_.dropped == 0 &&
-                        sink_.file.failed() == 0;
+                        steps_lost_ == 0 && sink_.file.failed() == 0;
   end.raw("rows", sink_.written_rows()).number("dropped_by_cupti", dropped_by_cupti_);
   end.number("dropped_by_us", records_.unknown).raw("buffers", buffers.str()).number("nvtx_dropped", nvtx_rows_.dropped);
   end.number("driver_rows_nested", records_.nested()).number("forks", forks.load()).flag("complete", complete);

@@ -34,6 +34,8 @@ class Session {
   // The end: last flush, last rows, end block. Returns within some seconds, whatever CUPTI does.
   void finish();
 
+  bool is_of_this_process() const;
+
   void wake() { pool.wake(); }
 
   nvtx::Rings rings;
@@ -57,6 +59,7 @@ class Session {
   void write_end();
 
   const Options options_;
+  const int pid_;
   Cupti cupti_;
   Started cuda_;
   std::atomic<bool> cuda_running_{false};
@@ -68,7 +71,7 @@ class Session {
   nvtx::Rows nvtx_rows_;
   PmSampling pm_;
   std::map<std::string, uint64_t> told_;  // of counters, so far
-  uint64_t dropped_by_cupti_ = 0;
+  uint64_t dropped_by_cupti_ = 0, steps_lost_ = 0;
   uint64_t flush_at_ns_ = 0, second_at_ns_ = 0;
   std::atomic<bool> flushed_whole_{true};
 

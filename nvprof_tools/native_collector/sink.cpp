@@ -9,7 +9,11 @@ namespace nvcap {
 namespace {
 
 constexpr size_t kLongest = 64 << 10;
-constexpr size_t kBlockBytes = 1 << 20;
+constexpr size_t kBlockBytes = 1 << 20, kWaitingBytes = 1 << 20;
+#ifndef NVCAP_MOST_REMEMBERED  // tests take less
+#define NVCAP_MOST_REMEMBERED (64 << 20)
+#endif
+constexpr size_t kMostRemembered = NVCAP_MOST_REMEMBERED, kBytesAText = 100;
 
 struct Field {
   const char* name;
@@ -40,8 +44,15 @@ void write_table(CaptureFile& file, uint16_t kind, Table<Row>& table) {
 
 uint32_t Strings::id(std::string_view text) {
   text = text.substr(0, kLongest);
-  const auto [found, is_new] = ids_.emplace(std::string(text), static_cast<uint32_t>(ids_.size()));
+  if (remembered_ > kMostRemembered) {
+    pointers_.clear();  // it points into the other
+    ids_.clear();
+    remembered_ = 0;
+  }
+  const auto [found, is_new] = ids_.emplace(std::string(text), next_);
   if (is_new) {
+    next_++;
+    remembered_ += text.size() + kBytesAText;
     const uint32_t head[2] = {found->second, static_cast<uint32_t>(text.size())};
     fresh.append(reinterpret_cast<const char*>(head), sizeof head).append(text);
     fresh_count++;
@@ -89,6 +100,10 @@ void Sink::flush() {
 #define NVCAP_WRITE(kind, table, row, fields) write_table(file, kind, table);
   NVCAP_TABLES(NVCAP_WRITE)
 #undef NVCAP_WRITE
+}
+
+void Sink::flush_if_full() {
+  if (waiting() > kWaitingBytes) flush();
 }
 
 size_t Sink::waiting() const {

@@ -12,7 +12,9 @@
 
 namespace nvcap {
 
-// Text to number, and back only as far as the file needs it: new ones wait in `fresh` for the next strings block.
+// Text to number, and back only as far as the file needs it: new ones wait in `fresh` for the next strings block. Texts
+// that were seen long ago are forgotten, and get another number if they come again: a program may mark ranges with texts
+// that are never the same.
 class Strings {
  public:
   uint32_t id(std::string_view text);
@@ -26,6 +28,8 @@ class Strings {
     uint32_t id;
     const std::string* text;
   };
+  uint32_t next_ = 0;
+  size_t remembered_ = 0;  // bytes, roughly
   std::unordered_map<std::string, uint32_t> ids_;
   std::unordered_map<const void*, Known> pointers_;
 };
@@ -48,13 +52,14 @@ class Sink {
   void notice(const char* slug, uint64_t count, const std::string& message);
   // All that waits, into the file: texts first.
   void flush();
-  // Bytes that wait, roughly.
-  size_t waiting() const;
+  // The same where a good deal waits: neither memory nor blocks grow with what came in at once.
+  void flush_if_full();
   // {"kernel": n, ...}: rows written so far.
   std::string written_rows() const;
 
  private:
   void write_strings();
+  size_t waiting() const;  // bytes, roughly
 };
 
 }  // namespace nvcap

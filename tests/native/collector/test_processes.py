@@ -59,3 +59,12 @@ def test_exec(run: Run) -> None:
     }
     assert texts == {False: ["before"], True: ["after"]}
     assert [read(path).end is None for path in sorted(ran.files, key=lambda path: len(path.name))] == [True, False]
+
+
+def test_a_clone_leaves_file_and_parent_alone(run: Run) -> None:
+    ran = run("cloned")
+    assert ran.out == "6\n"
+    capture = ran.only()
+    assert [capture.text(row["text"]) for row in capture.table("nvtx_range")] == ["parent"]
+    assert capture.end is not None
+    assert capture.slugs() == {}

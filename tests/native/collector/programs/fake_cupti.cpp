@@ -1,10 +1,11 @@
 // A stand-in for CUPTI: keeps records in buffers a thread, asks for them and hands them over as the real one does.
 // FAKE_CUPTI_SUBSCRIBED=NAME: another client is there. FAKE_CUPTI_REFUSES=N: that activity kind is not supported.
-// FAKE_CUPTI_NO_CLOCK=1: takes no timestamp callback.
+// FAKE_CUPTI_NO_CLOCK=1: takes no timestamp callback. FAKE_CUPTI_SLOW_MS=N: takes so long to start.
 #include "fake_cupti.h"
 
 #include <cupti.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -127,6 +128,7 @@ EXPORT const FakeCupti fake_cupti = {emit, now, [] { return dropped_total.load()
 EXPORT CUptiResult cuptiGetVersion(uint32_t* version) { return *version = 120000, CUPTI_SUCCESS; }
 EXPORT CUptiResult cuptiGetTimestamp(uint64_t* time) { return *time = now(), CUPTI_SUCCESS; }
 EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle*, CUpti_CallbackFunc callback, void*, CUpti_SubscriberParams* parameters) {
+  if (is_set("FAKE_CUPTI_SLOW_MS")) usleep(static_cast<useconds_t>(std::atoi(std::getenv("FAKE_CUPTI_SLOW_MS"))) * 1000);
   if (!is_set("FAKE_CUPTI_SUBSCRIBED")) return resource_callback = callback, CUPTI_SUCCESS;
   std::strncpy(parameters->oldSubscriberName, std::getenv("FAKE_CUPTI_SUBSCRIBED"), parameters->oldSubscriberSize - 1);
   return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -162,9 +164,11 @@ EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
 EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind) { return CUPTI_SUCCESS; }
 EXPORT CUptiResult cuptiActivityFlushAll(uint32_t) {
   std::set<Slot*> all;
-  {
+  try {
     std::lock_guard<std::mutex> guard(lock);
     all = slots;
+  } catch (const std::bad_alloc&) {
+    return CUPTI_ERROR_OUT_OF_MEMORY;
   }
   for (Slot* slot : all) {
     std::lock_guard<std::mutex> guard(slot->lock);

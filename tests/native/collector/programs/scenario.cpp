@@ -1,20 +1,45 @@
 // A program under the collector, without a GPU: it plays the driver, and has the stand-in for CUPTI hand out records.
 #include <cupti.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "fake_cupti.h"
+
+namespace {
+
+std::atomic<bool> no_memory{false};
+
+// Whether the collector's threads, and no others, are to find none.
+bool starved() {
+  char name[16] = "";
+  return no_memory && pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strcmp(name, "nvcap") == 0;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  void* made = starved() ? nullptr : std::malloc(bytes);
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+void operator delete(void* made) noexcept { std::free(made); }
+void operator delete(void* made, size_t) noexcept { std::free(made); }
 
 namespace {
 
@@ -314,6 +339,97 @@ int flood() {
   return 0;
 }
 
+// No file may grow beyond `count` bytes: to a program that writes none this is nothing.
+int small_disk() {
+  const rlimit most{static_cast<rlim_t>(count), static_cast<rlim_t>(count)};
+  setrlimit(RLIMIT_FSIZE, &most);
+  begin_cuda();
+  for (int round = 0; round < 4 && cupti != nullptr; round++) {
+    for (uint32_t i = 0; i < 2000; i++) kernel("large", i + 1, i + 2, i);
+    pause_ms(300);
+  }
+  std::puts("unharmed");
+  return 3;
+}
+
+// Without standard streams: what is printed goes nowhere, and not into the first file that comes along.
+int no_streams() {
+  for (int stream = 0; stream < 3; stream++) close(stream);
+  begin_cuda();
+  kernel("quiet", 1, 2, 1);
+  return write(1, "lost", 4) < 0 && write(2, "lost", 4) < 0 ? 4 : 70;
+}
+
+// A daemon: closes whatever is open, and opens a file of its own under every number.
+int takes_numbers() {
+  begin_cuda();
+  kernel("before", 1, 2, 1);
+  pause_ms(900);
+  const std::string path = std::string(std::getenv("NVPROF_COLLECTOR_OUT")) + "/own.txt";
+  const int own = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  for (int number = 3; number < 300; number++)
+    if (number != own) dup2(own, number);
+  for (uint32_t i = 0; i < 2000; i++) kernel("after", 1, 2, i);
+  pause_ms(400);
+  struct stat found;
+  return fstat(own, &found) == 0 && found.st_size == 0 ? 5 : 70;
+}
+
+// A process made without fork's handlers: memory, file and exit handlers are its parent's, threads it has none.
+int cloned() {
+  nvtxRangePushA("parent");
+  pause_ms(150);
+  const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (child == 0) std::exit(6);
+  int state = 0;
+  waitpid(child, &state, 0);
+  nvtxRangePop();
+  std::printf("%d\n", WEXITSTATUS(state));
+  return 0;
+}
+
+// Each of many threads makes one call and stays.
+int crowd() {
+  begin_cuda();
+  std::atomic<long> there{0};
+  std::vector<std::thread> all;
+  for (long thread = 0; thread < count; thread++)
+    all.emplace_back([&there, thread] {
+      kernel("crowded", 1, 2, static_cast<uint32_t>(thread));
+      there++;
+      while (there < count) pause_ms(1);
+    });
+  for (std::thread& thread : all) thread.join();
+  std::printf("%llu\n", static_cast<unsigned long long>(cupti->dropped()));
+  return 0;
+}
+
+int short_memory() {
+  begin_cuda();
+  no_memory = true;
+  for (uint32_t i = 0; i < 50; i++) {
+    kernel(strdup(std::to_string(i).c_str()), 1, 2, i);
+    nvtxMarkA(std::to_string(i).c_str());
+  }
+  pause_ms(600);
+  no_memory = false;
+  pause_ms(100);
+  kernel("later", 1, 2, 1000);
+  return 9;
+}
+
+// Texts that are never the same, then the first again.
+int varied() {
+  std::string text(4000, '.');
+  for (long i = 0; i <= count; i++) {
+    const std::string number = std::to_string(i % count) + ".........";
+    text.replace(0, 9, number, 0, 9);
+    nvtxMarkA(text.c_str());
+    if (i % 100 == 99) pause_ms(i + 1 == count ? 200 : 60);
+  }
+  return 0;
+}
+
 // Many launches through the runtime, each with the driver's row below it, then one of the program's own.
 int nested() {
   begin_cuda();
@@ -378,6 +494,14 @@ int main(int argument_count, char** arguments) {
   if (name == "own") return own();
   if (name == "clocks") return clocks();
   if (name == "samples") return samples();
+  if (name == "small_disk") return small_disk();
+  if (name == "no_streams") return no_streams();
+  if (name == "takes_numbers") return takes_numbers();
+  if (name == "cloned") return cloned();
+  if (name == "crowd") return crowd();
+  if (name == "short_memory") return short_memory();
+  if (name == "varied") return varied();
+  if (name == "marks_first") return mark(), begin_cuda(), 0;
   if (name == "nothing") return begin_cuda(), 0;
   return 64;
 }
