@@ -292,3 +292,12 @@ def test_of_a_folder_the_files_that_can_be_used_are(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as caught:
         read(tmp_path)
     assert caught.value.slug == "capture-damaged"
+
+
+def test_blocks_are_limited_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        Capture(pid=100 + number).write(tmp_path / f"{number}.nvcap")
+    monkeypatch.setattr("nvprof_tools.sources.capture_file.MOST_BLOCKS", 6)
+    with pytest.raises(SourceError) as caught:
+        load_trace(tmp_path)
+    assert caught.value.slug == "limit-blocks"
