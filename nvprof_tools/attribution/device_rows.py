@@ -22,7 +22,7 @@ from nvprof_tools.model.quality import QualityItem, Severity
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.timeline.intervals import Ints, Spans, union
 
-WHOLE = 0.95
+WHOLE = 0.9
 """A window of which less was sampled is said to be sampled in part."""
 _WORK_TABLES = frozenset({"kernels", "copies", "memsets", "graphs"})
 
