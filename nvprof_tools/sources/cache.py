@@ -47,13 +47,20 @@ class ImportCache:
     """Imports in a folder.
 
     :raises SourceError: ``cache-unsafe``: the folder is someone else's, or others may write to it.
+    :raises SourceError: ``cache-unusable``: it cannot be made.
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         self.folder = folder
         self.most_bytes = most_bytes
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = folder.stat()
+        except OSError as error:
+            reason = error.strerror or "the path is not valid"
+            raise SourceError(
+                "cache-unusable", f"the cache folder cannot be made: {reason}", "name a folder that you can write to"
+            ) from error
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
             raise SourceError(
                 "cache-unsafe", "the cache folder can be written by others", "name a folder of your own: chmod go-w"

@@ -40,6 +40,8 @@ class CaptureFile:
         """See :class:`nvprof_tools.sources.base.Source`."""
         found = files(path)
         processes, unusable = _processes(found, limits)
+        if path.is_dir():  # whatever has the name of a capture file and is none was one
+            unusable += sum(p.is_file() for p in path.glob(f"*{SUFFIX}")) - len(found)
         quality: list[QualityItem] = []
         span = capture_facts.session(processes)
         small = capture_facts.small_tables(processes, span)

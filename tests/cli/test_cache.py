@@ -85,3 +85,9 @@ def test_a_folder_that_others_write(trace: Path, tmp_path: Path, capsys: pytest.
     (tmp_path / "cache").chmod(0o777)
     assert run(["attribute", str(trace), "--cache", str(tmp_path / "cache")]) == 3
     assert "error[cache-unsafe]" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert run(["attribute", str(trace), "--cache", str(tmp_path / "file" / "below")]) == 3
+    assert capsys.readouterr().err.startswith("error[cache-unusable]: ")

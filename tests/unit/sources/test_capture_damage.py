@@ -284,10 +284,11 @@ def test_of_a_folder_the_files_that_can_be_used_are(tmp_path: Path) -> None:
     (tmp_path / "a.nvcap").write_bytes(whole)
     (tmp_path / "b.nvcap").write_bytes(whole[:80])
     (tmp_path / "c.nvcap").write_bytes(b"")
+    (tmp_path / "d.nvcap").write_bytes(b"something else")
     (tmp_path / "notes.txt").write_text("not ours")
     rows, said = read(tmp_path)
     assert rows["CUPTI_ACTIVITY_KIND_RUNTIME"] == 6
-    assert slugs(said)["capture-file-unusable"] == 1
+    assert slugs(said)["capture-file-unusable"] == 3
     (tmp_path / "a.nvcap").unlink()
     with pytest.raises(SourceError) as caught:
         read(tmp_path)
