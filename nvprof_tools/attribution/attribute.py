@@ -138,6 +138,8 @@ def _assemble(
     )
     shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
     partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
+    if options.job is not None and options.job not in {p.job for p in partitions}:
+        raise _unknown_job(options.job, [p.job for p in partitions if p.job is not None])
     partitions = [p for p in partitions if _asked_for(p, options)]
     rungs, views, partly = device_rows.rows(
         trace, shown, found, work, on_devices, of_section, span, pipeline, watched.samples
@@ -187,6 +189,12 @@ def _with_counters(rungs: Sequence[Rung], join: CounterJoin, wall_ns: int) -> li
         if rung.rung == "kernel_busy" and rung.device is not None:
             out.extend(counter_rungs(join, rung.device, rung.busy_ns, wall_ns))
     return out
+
+
+def _unknown_job(job: str, known: Sequence[str]) -> UsageError:
+    some = ", ".join(list(dict.fromkeys(known))[:3])
+    hint = f"its jobs: {some}" + (", …" if len(set(known)) > 3 else "") if some else "jobs come from a log: give --log"
+    return UsageError("unknown-job", f"no section belongs to job {job!r}", hint)
 
 
 def _asked_for(partition: PartitionView, options: Options) -> bool:

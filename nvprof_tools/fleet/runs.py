@@ -63,7 +63,10 @@ def _given(given: str) -> list[tuple[Path, Path | None]]:
     if path.is_dir() or (path.suffix in SUFFIXES and path.is_file()):
         return [(path, None)]
     if path.is_file():
-        return list(_listed(path))
+        listed = list(_listed(path))
+        # Of a log, each line would be a trace that is missing.
+        likely = any(trace.suffix in SUFFIXES or os.path.exists(trace) for trace, _ in listed)  # noqa: PTH110 - never raises
+        return listed if likely else []
     found = [Path(name) for name in glob.glob(given, recursive=True)]  # noqa: PTH207 - patterns may be absolute
     return [(trace, None) for trace in found if trace.is_file() or (trace / MANIFEST).is_file()]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nvprof_tools.attribution.attribute import Options, attribute
 from nvprof_tools.attribution.run import attribute_files
+from nvprof_tools.errors import UsageError
 from nvprof_tools.model.attribution import Attribution
 from nvprof_tools.pipelines.load import load_pipeline
 from nvprof_tools.timeline.normalise import load_trace
@@ -128,3 +131,10 @@ def test_samples_of_half_the_window_are_said_to_be_that(tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     whole = answer(export, tmp_path / "again", "100000:200000")
     assert not [q for q in whole.quality if q.slug == "gpu-metrics-partial"]
+
+
+def test_a_job_that_is_not_there_is_a_typing_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        attribute_files(fixture_trace("p9_gw2"), log=fixture_log("p9_gw2"), job="6cdff066")
+    assert caught.value.slug == "unknown-job"
+    assert "6cdff066-dc7f-41aa-ae5a-ccbb439bd9a3" in caught.value.hint

@@ -90,3 +90,12 @@ def test_nothing_there(given: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         runs.find(str(tmp_path / given))
     assert caught.value.slug == "no-runs"
+
+
+def test_a_text_that_lists_no_trace_is_no_list(tmp_path: Path) -> None:
+    """A log, say: its lines are no missing traces."""
+    log = tmp_path / "app.log"
+    log.write_text("TIMELINE,0,GPU_START,j,worker=0,partition=0\n" + "x" * 5000 + "\n\0\n")
+    with pytest.raises(UsageError) as caught:
+        runs.find(str(log))
+    assert caught.value.slug == "no-runs"
