@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.attribution import nvml
 from nvprof_tools.attribution.categories import BUSY, KERNEL
-from nvprof_tools.attribution.engine import Segments, details, totals
+from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.attribution.evidence import RANGE_ROLES
 from nvprof_tools.attribution.ladder import Rungs, ladder
 from nvprof_tools.attribution.metrics import Samples, samples
 from nvprof_tools.attribution.placement import NEVER
+from nvprof_tools.attribution.segment_sums import details, inside, totals
 from nvprof_tools.attribution.survey import Found
 from nvprof_tools.attribution.work import Work
 from nvprof_tools.model.attribution import DeviceView, Rung, Window
@@ -50,12 +52,9 @@ def rows(
     for device in shown:
         metrics = samples(trace, device)
         items += _partly(device, metrics, span)
-        by_category = _time_by(on_devices, device, on_devices.category, on_devices.categories)
         sets = _sets(trace, device, found, work, of_section == device, pipeline)
         seen = {nvml.RUNG: watched[device]} if device in watched else {}
-        rungs.extend(ladder(device, span, sets, {**metrics, **seen}, by_category))
-        kernels = np.where(on_devices.category == _kernel_code(on_devices), on_devices.detail, -1)
-        by_stage = _time_by(on_devices, device, kernels, on_devices.details)
+        rungs.extend(ladder(device, span, sets, {**metrics, **seen}, partial(inside, on_devices, device)))
         stages = sub_keys[device].get(KERNEL, {})
         views.append(
             DeviceView(
@@ -65,10 +64,7 @@ def rows(
                 sums[device],
                 sub_keys[device],
                 dict(sorted(stages.items(), key=lambda item: (-item[1], item[0]))),
-                {
-                    **_sampled(metrics, by_category),
-                    **_sampled(metrics, {f"{KERNEL}:{name}": time for name, time in by_stage.items()}),
-                },
+                _means(metrics, on_devices, device),
             )
         )
     return rungs, views, items
@@ -89,27 +85,26 @@ def _partly(device: int, metrics: Mapping[str, Samples], span: Window) -> list[Q
     ]
 
 
-def _kernel_code(segments: Segments) -> int:
-    return segments.categories.index(KERNEL) if KERNEL in segments.categories else -2
-
-
-def _time_by(segments: Segments, device: int, code: Ints, words: tuple[str, ...]) -> dict[str, Spans]:
-    """Word → one device's time, for the words that have any."""
-    own = segments.lane == device
+def _means(metrics: Mapping[str, Samples], segments: Segments, device: int) -> dict[str, dict[str, float]]:
+    """Category, and kernel stage as ``kernel:stage`` → rung → mean of the metric over its time."""
+    if not metrics:
+        return {}
+    low, high = np.searchsorted(segments.lane, [device, device + 1])
+    own = slice(int(low), int(high))
+    category, detail = segments.category[own], segments.detail[own]
+    kernel = segments.categories.index(KERNEL) if KERNEL in segments.categories else -2
+    kernel_detail = np.where(category == kernel, detail, -1)
     out = {}
-    for row, word in enumerate(words):
-        mine = own & (code == row)
-        if mine.any():
-            out[word] = union(segments.start[mine], segments.end[mine])
-    return out
-
-
-def _sampled(metrics: Mapping[str, Samples], time: Mapping[str, Spans]) -> dict[str, dict[str, float]]:
-    out = {}
-    for word, spans in time.items():
-        means = {rung: mean for rung, metric in metrics.items() if (mean := metric.mean(spans)) is not None}
-        if means:
-            out[word] = means
+    for code, words, prefix in (
+        (category, segments.categories, ""),
+        (kernel_detail, segments.details, f"{KERNEL}:"),
+    ):
+        for row, word in enumerate(words):
+            mine = code == row
+            spans = union(segments.start[own][mine], segments.end[own][mine])
+            means = {rung: mean for rung, metric in metrics.items() if (mean := metric.mean(spans)) is not None}
+            if means:
+                out[prefix + word] = means
     return out
 
 

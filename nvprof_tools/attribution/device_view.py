@@ -10,7 +10,7 @@ import numpy as np
 from nvprof_tools.attribution.charge import HANDOVER, NOBODY, Charge
 from nvprof_tools.attribution.engine import Layer, Segments, sweep
 from nvprof_tools.attribution.work import Work, busy_layers
-from nvprof_tools.timeline.intervals import Ints, Spans, intersect, pairs, union, without
+from nvprof_tools.timeline.intervals import EMPTY, Spans, intersect, union, without
 from nvprof_tools.timeline.lanes import Lanes
 
 
@@ -33,54 +33,45 @@ def view(
     """
     low, high = window
     lanes = Lanes.of(np.full(len(charges), low, np.int64), np.full(len(charges), high, np.int64))
-    layers = busy_layers(lanes, work, work.device)
-    for device, charge in enumerate(charges):
-        layers.extend(_idle_layers(lanes, device, charge, parts, background))
+    layers = [*busy_layers(lanes, work, work.device), *_idle_layers(lanes, charges, parts, background)]
     return sweep(lanes, layers, "unattributed")
 
 
-def _idle_layers(lanes: Lanes, device: int, charge: Charge, parts: Segments, background: Background) -> list[Layer]:
-    """What one device's time would be if it ran nothing: disjoint layers."""
+def _idle_layers(lanes: Lanes, charges: Sequence[Charge], parts: Segments, background: Background) -> list[Layer]:
+    """What each device's time would be if it ran nothing: disjoint layers, of all devices together."""
 
-    def placed(spans: Spans) -> Spans:
-        return lanes.place(np.full(len(spans), device), spans.start, spans.end)
+    def of_all(spans: Sequence[Spans]) -> Spans:
+        device = np.repeat(np.arange(len(spans)), [len(own) for own in spans])
+        start, end = ([EMPTY.start, *(getattr(own, bound) for own in spans)] for bound in ("start", "end"))
+        return lanes.place(device, np.concatenate(start), np.concatenate(end))
 
-    handed = charge.section == HANDOVER
-    layers = [Layer("mutex_handover", placed(Spans(charge.start[handed], charge.end[handed])))]
-    layers.extend(_of_sections(lanes, device, charge, parts))
-    alone = charge.section == NOBODY
-    rest = union(charge.start[alone], charge.end[alone])
+    def stretches(section: int) -> list[Spans]:
+        return [Spans(c.start[rows], c.end[rows]) for c in charges for rows in [np.flatnonzero(c.section == section)]]
+
+    layers = [Layer("mutex_handover", of_all(stretches(HANDOVER))), _of_sections(lanes, charges, parts)]
+    rest = [union(alone.start, alone.end) for alone in stretches(NOBODY)]
     for category, spans in (("dispatch", background.queued), ("starved", background.synthesis)):
-        inside = intersect(rest, spans)
-        rest = without(rest, inside)
-        layers.append(Layer(category, placed(inside)))
+        inside = [intersect(own, spans) for own in rest]
+        rest = [without(own, gone) for own, gone in zip(rest, inside, strict=True)]
+        layers.append(Layer(category, of_all(inside)))
     if background.known:
-        layers.append(Layer("drained", placed(rest)))
+        layers.append(Layer("drained", of_all(rest)))
     return layers
 
 
-def _of_sections(lanes: Lanes, device: int, charge: Charge, parts: Segments) -> list[Layer]:
-    """What the section in charge does, category by category with its sub-keys."""
-    rows = np.flatnonzero(charge.section >= 0)
-    section = charge.section[rows]
-    shift = parts.lanes.base[section] - parts.lanes.start[section]
-    start = np.maximum(charge.start[rows], parts.lanes.start[section])
-    end = np.minimum(charge.end[rows], parts.lanes.end[section])
-    # One section's stretches are in order and its lane is its own: sorted by place on the axis they are spans.
-    order = np.argsort(start + shift, kind="stable")
-    on_axis = Spans((start + shift)[order], (end + shift)[order])
-    i, j = pairs(parts.at, on_axis)
-    back = shift[order][j]
-    low = np.maximum(parts.at.start[i], on_axis.start[j]) - back
-    begins = np.argsort(low, kind="stable")
-    i, low = i[begins], low[begins]
-    high = np.minimum(parts.at.end[i], on_axis.end[j[begins]]) - back[begins]
-    kind, detail = parts.category[i], parts.detail[i]
-    layers = []
-    for code, category in enumerate(parts.categories):
-        mine = np.flatnonzero(kind == code)
-        spans = Spans(low[mine], high[mine])
-        label: Ints = detail[mine]
-        placed, keep = lanes.shifted(device, spans)
-        layers.append(Layer(category, placed, label[keep], parts.details))
-    return layers
+def _of_sections(lanes: Lanes, charges: Sequence[Charge], parts: Segments) -> Layer:
+    """What the section in charge of each device does, with its sub-keys."""
+    starts, ends, found = [EMPTY.start], [EMPTY.end], [np.empty(0, np.int64)]
+    for device, charge in enumerate(charges):
+        stretches = np.flatnonzero(charge.section >= 0)
+        low = np.maximum(charge.start[stretches], lanes.start[device])
+        high = np.minimum(charge.end[stretches], lanes.end[device])
+        # Stretches are in order of time, and so are the segments of each: as found they are in order.
+        start, end, row = parts.cut(charge.section[stretches], low, high)
+        shift = lanes.base[device] - lanes.start[device]
+        starts.append(start + shift)
+        ends.append(end + shift)
+        found.append(row)
+    row = np.concatenate(found)
+    spans = Spans(np.concatenate(starts), np.concatenate(ends))
+    return Layer(parts.categories, spans, parts.detail[row], parts.details, parts.category[row])

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nvprof_tools.errors import InvariantError
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, pairs, sum_exact, without
+from nvprof_tools.native import interval_functions
+from nvprof_tools.native.interval_functions import SweepLayer, SweepPieces
+from nvprof_tools.timeline.intervals import Codes, Index, Ints, Spans, pairs, without
 from nvprof_tools.timeline.lanes import Lanes
 
 
@@ -16,42 +18,68 @@ from nvprof_tools.timeline.lanes import Lanes
 class Layer:
     """One rank of evidence: the time it covers on the lanes' axis and its category.
 
-    ``label`` gives each span's row of ``details`` (−1: no sub-key); null when no span has one.
+    ``spans`` are disjoint and in order, none empty; they may touch. ``label`` gives each span's row of ``details``
+    (−1: no sub-key); null when no span has one. Where spans of a layer differ in category, ``kind`` gives each one's
+    row of ``category``, which then is a tuple.
     """
 
-    category: str
+    category: str | tuple[str, ...]
     spans: Spans
-    label: Ints | None = None
+    label: Ints | Codes | None = None
     details: tuple[str, ...] = ()
+    kind: Codes | None = None
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Every category its spans may have."""
+        return (self.category,) if isinstance(self.category, str) else self.category
 
 
 @dataclass(frozen=True)
 class Segments:
     """Disjoint segments on lanes, sorted by lane and start, filling every wall exactly.
 
-    ``category`` indexes ``categories``; ``detail`` indexes ``details`` (−1: none). ``at`` holds the same segments on
-    the lanes' axis.
+    ``category`` indexes ``categories``; ``detail`` indexes ``details`` (−1: none). There may be tens of millions, so
+    only their times have 64 bits.
     """
 
     lanes: Lanes
-    at: Spans
-    lane: Index
+    lane: Codes
     start: Ints
     end: Ints
-    category: Ints
+    category: Codes
     categories: tuple[str, ...]
-    detail: Ints
+    detail: Codes
     details: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.start)
 
+    def on_axis(self, rows: Index | slice) -> Spans:
+        """Chosen rows on the lanes' axis; touching ones are kept apart."""
+        lane = self.lane[rows]
+        shift = self.lanes.base[lane] - self.lanes.start[lane]
+        return Spans(self.start[rows] + shift, self.end[rows] + shift)
+
     def spans_of(self, category: str) -> Spans:
         """The axis time in one category; touching spans are kept apart."""
         if category not in self.categories:
-            return Spans(self.at.start[:0], self.at.end[:0])
-        rows = self.category == self.categories.index(category)
-        return Spans(self.at.start[rows], self.at.end[rows])
+            return self.on_axis(slice(0, 0))
+        return self.on_axis(np.flatnonzero(self.category == self.categories.index(category)))
+
+    def cut(self, lane: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
+        """``(start, end, row)`` of what of each segment lies in each stretch ``[low, high)`` of a lane, in order of the
+        stretches."""
+        first = np.searchsorted(self.lane, np.arange(len(self.lanes) + 1, dtype=np.int32)).astype(np.uint64)
+        found = interval_functions.cut(first, self.start, self.end, lane, low, high)
+        if found is not None:
+            return found
+        low, high = np.maximum(low, self.lanes.start[lane]), np.minimum(high, self.lanes.end[lane])
+        shift = self.lanes.base[lane] - self.lanes.start[lane]
+        row, stretch = pairs(self.on_axis(slice(None)), Spans(low + shift, high + shift))
+        start, end = np.maximum(self.start[row], low[stretch]), np.minimum(self.end[row], high[stretch])
+        some = end > start
+        return start[some], end[some], row[some].astype(np.int64)
 
 
 def sweep(lanes: Lanes, layers: Sequence[Layer], rest_category: str) -> Segments:
@@ -59,88 +87,63 @@ def sweep(lanes: Lanes, layers: Sequence[Layer], rest_category: str) -> Segments
 
     O(n log n) in the spans. :raises InvariantError: when the segments do not fill the walls exactly.
     """
-    categories = tuple(dict.fromkeys([*(layer.category for layer in layers), rest_category]))
+    categories = tuple(dict.fromkeys([*(word for layer in layers for word in layer.categories), rest_category]))
     details: dict[str, int] = {}
-    rest = lanes.walls
-    starts: list[Ints] = []
-    ends: list[Ints] = []
-    codes: list[Ints] = []
-    labels: list[Ints] = []
-
-    def keep(spans: Spans, category: str, label: Ints) -> None:
-        starts.append(spans.start)
-        ends.append(spans.end)
-        codes.append(np.full(len(spans), categories.index(category), np.int64))
-        labels.append(label)
-
-    for layer in layers:
-        if len(layer.spans) == 0 or len(rest) == 0:
-            continue
-        i, j = pairs(rest, layer.spans)
-        inside = Spans(np.maximum(rest.start[i], layer.spans.start[j]), np.minimum(rest.end[i], layer.spans.end[j]))
-        rest = without(rest, inside)
-        own = np.full(len(inside), -1, np.int64)
-        if layer.label is not None:
-            names = np.array([details.setdefault(word, len(details)) for word in layer.details] + [-1], np.int64)
-            own = names[layer.label[j]]
-        keep(inside, layer.category, own)
-    keep(rest, rest_category, np.full(len(rest), -1, np.int64))
-    start, end = np.concatenate(starts), np.concatenate(ends)
-    order = np.argsort(start, kind="stable")
-    at = Spans(start[order], end[order])
-    _check(lanes, at)
-    lane, low, high = lanes.lift(at)
-    return Segments(
-        lanes,
-        at,
-        lane,
-        low,
-        high,
-        np.concatenate(codes)[order],
-        categories,
-        np.concatenate(labels)[order],
-        tuple(details),
+    ready = [_ready(layer, categories, details) for layer in layers if len(layer.spans)]
+    rest = categories.index(rest_category)
+    pieces = interval_functions.sweep(ready, lanes.base, lanes.end - lanes.start, lanes.start, rest) or _sweep(
+        lanes, ready, rest
     )
-
-
-def _check(lanes: Lanes, at: Spans) -> None:
-    """Conservation: disjoint, and as long as the walls together."""
-    wall = sum_exact(lanes.end, lanes.start)
-    if at.total != wall or bool((at.start[1:] < at.end[:-1]).any()):
+    if not _filled(lanes, pieces):
         raise InvariantError(
             "conservation-broken",
-            f"segments of {at.total} ns do not fill walls of {wall} ns",
+            f"{len(pieces.begin)} segments do not fill {len(lanes)} walls",
             "this is a bug: please report it with the trace, or a golden of it",
         )
+    return Segments(lanes, pieces.wall, pieces.begin, pieces.end, pieces.kind, categories, pieces.label, tuple(details))
 
 
-def totals(segments: Segments) -> list[dict[str, int]]:
-    """Per lane: category → ns, in the segments' order of precedence, without zeros. Each sums to its wall."""
-    width = len(segments.categories)
-    sums = np.zeros(len(segments.lanes) * width, np.int64)
-    np.add.at(sums, segments.lane * width + segments.category, segments.end - segments.start)
-    return by_word(sums.reshape(len(segments.lanes), width), segments.categories)
+def _ready(layer: Layer, categories: tuple[str, ...], details: dict[str, int]) -> SweepLayer:
+    """The layer with numbers that all layers share; its new sub-keys go to the end of ``details``."""
+    own = np.array([categories.index(word) for word in layer.categories], np.int32)
+    label = None
+    if layer.label is not None:
+        names = np.array([details.setdefault(word, len(details)) for word in layer.details] + [-1], np.int32)
+        label = names[layer.label]
+    return SweepLayer(layer.spans.start, layer.spans.end, int(own[0]) if layer.kind is None else own[layer.kind], label)
 
 
-def by_word(sums: Ints, words: Sequence[str]) -> list[dict[str, int]]:
-    """Each row of ``sums`` as word → number, without zeros."""
-    out: list[dict[str, int]] = [{} for _ in range(len(sums))]
-    row, column = np.nonzero(sums)
-    for i, j, number in zip(row.tolist(), column.tolist(), sums[row, column].tolist(), strict=True):
-        out[i][words[j]] = number
-    return out
+def _sweep(lanes: Lanes, layers: Sequence[SweepLayer], rest_category: int) -> SweepPieces:
+    """What :func:`nvprof_tools.native.interval_functions.sweep` gives, layer after layer."""
+    rest = lanes.walls
+    found: list[tuple[Ints, Ints, Codes, Codes]] = []
+    for layer in layers:
+        spans = Spans(layer.begin, layer.end)
+        i, j = pairs(rest, spans)
+        inside = Spans(np.maximum(rest.start[i], spans.start[j]), np.minimum(rest.end[i], spans.end[j]))
+        rest = without(rest, inside)
+        kind = np.full(len(inside), layer.kind, np.int32) if isinstance(layer.kind, int) else layer.kind[j]
+        none = np.full(len(inside), -1, np.int32)
+        found.append((inside.start, inside.end, kind, none if layer.label is None else layer.label[j]))
+    none = np.full(len(rest), -1, np.int32)
+    found.append((rest.start, rest.end, np.full(len(rest), rest_category, np.int32), none))
+    start, end, kind, label = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(start, kind="stable")
+    lane, low, high = lanes.lift(Spans(start[order], end[order]))
+    return SweepPieces(low, high, lane.astype(np.int32), kind[order], label[order])
 
 
-def details(segments: Segments) -> list[dict[str, dict[str, int]]]:
-    """Per lane: category → sub-key → ns, of the segments that have a sub-key."""
-    rows = np.flatnonzero(segments.detail >= 0)
-    width = max(len(segments.details), 1)
-    group = segments.lane[rows] * len(segments.categories) + segments.category[rows]
-    values, inverse = np.unique(group * width + segments.detail[rows], return_inverse=True)
-    sums = np.zeros(len(values), np.int64)
-    np.add.at(sums, inverse, (segments.end - segments.start)[rows])
-    out: list[dict[str, dict[str, int]]] = [{} for _ in range(len(segments.lanes))]
-    for key, ns in zip(values.tolist(), sums.tolist(), strict=True):
-        lane, category = divmod(key // width, len(segments.categories))
-        out[lane].setdefault(segments.categories[category], {})[segments.details[key % width]] = ns
-    return out
+def _filled(lanes: Lanes, pieces: SweepPieces) -> bool:
+    """Conservation: every wall is filled from its start to its end, without a gap, in order."""
+    found = interval_functions.filled(pieces, lanes.start, lanes.end)
+    if found is not None:
+        return found
+    walls = np.flatnonzero(lanes.end > lanes.start)
+    fresh = np.append(True, pieces.wall[1:] != pieces.wall[:-1])[: len(pieces.wall)]
+    begins = np.where(fresh, lanes.start[pieces.wall], np.append(0, pieces.end[:-1])[: len(fresh)])
+    last = np.append(fresh[1:], True)[: len(fresh)]
+    return (
+        np.array_equal(pieces.wall[fresh], walls)
+        and bool((pieces.begin == begins).all() and (pieces.end > pieces.begin).all())
+        and np.array_equal(pieces.end[last], lanes.end[walls])
+    )

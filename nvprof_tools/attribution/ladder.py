@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nvprof_tools.attribution.metrics import METRIC_RUNGS, Samples
 from nvprof_tools.model.attribution import Rung, Window
-from nvprof_tools.timeline.intervals import Ints, Spans, intersect, overlap, sum_exact, union, without
+from nvprof_tools.timeline.intervals import Ints, Spans, intersect, sum_exact, union, without
 
 RUNGS = (
     "timeline_sum",
@@ -51,10 +51,14 @@ class Rungs:
 
 
 def ladder(
-    device: int, window: Window, sets: Rungs, samples: Mapping[str, Samples], view: Mapping[str, Spans]
+    device: int,
+    window: Window,
+    sets: Rungs,
+    samples: Mapping[str, Samples],
+    causes: Callable[[Spans], dict[str, int]],
 ) -> list[Rung]:
-    """Every rung of one device, top first. ``samples`` are by rung, NVML's among them. ``view`` is the device view's
-    time by category: it says what lies between two rungs."""
+    """Every rung of one device, top first. ``samples`` are by rung, NVML's among them. ``causes`` says what the device
+    view gives for a set of time, category → ns: what lies between two rungs."""
     low, high = window.start_ns, window.end_ns
     whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
     nested: dict[str, Spans | None] = {
@@ -79,19 +83,11 @@ def ladder(
             busy_ns = sum_exact(end[keep], start[keep])
         elif time is not None:
             busy_ns = time.total
-            gone = without(above, intersect(above, time))
-            parts = {name: _shared(gone, spans) for name, spans in view.items()}
-            drop = {name: ns for name, ns in parts.items() if ns > 0}
+            drop = causes(without(above, intersect(above, time)))
             above = time
         fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns
         rungs.append(Rung(device, rung, busy_ns, fraction, evidence, drop))
     return rungs
-
-
-def _shared(one: Spans, other: Spans) -> int:
-    """Time in both: looked up for the fewer rows of the two."""
-    few, many = (one, other) if len(one) < len(other) else (other, one)
-    return int(overlap(few.start, few.end, many).sum())
 
 
 def _clipped(rows: tuple[Ints, Ints], whole: Spans) -> Spans:

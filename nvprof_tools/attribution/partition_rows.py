@@ -8,8 +8,9 @@ import numpy as np
 
 from nvprof_tools.attribution.categories import CALLS
 from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
-from nvprof_tools.attribution.engine import Segments, by_word, details, totals
+from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.attribution.placement import NEVER, Placed
+from nvprof_tools.attribution.segment_sums import by_word, details, totals
 from nvprof_tools.attribution.survey import Found, SectionName
 from nvprof_tools.model.attribution import PartitionView, Window
 from nvprof_tools.model.pipeline import Pipeline

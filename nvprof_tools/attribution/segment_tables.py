@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
 from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.model import arrays
 from nvprof_tools.model.attribution import DEVICE_SEGMENTS, SECTION_SEGMENTS
-from nvprof_tools.timeline.intervals import distinct
+from nvprof_tools.timeline.intervals import Codes, distinct, ranges
 
 
 def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
@@ -27,7 +28,7 @@ def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
     section[busy] = -1
     return pa.table(
         [
-            arrays.from_numpy(segments.lane.astype(np.int32)),
+            arrays.from_numpy(segments.lane),
             arrays.from_numpy(segments.start),
             arrays.from_numpy(segments.end),
             arrays.names(segments.category, segments.categories),
@@ -40,24 +41,43 @@ def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
 
 def section_table(segments: Segments, locked: LockedTime) -> pa.Table:
     """``SECTION_SEGMENTS``: the partition view's segments, cut where a lock in the driver is waited for."""
-    edges = distinct(segments.at.start, locked.at.start, locked.at.end)
-    inside = np.searchsorted(segments.at.start, edges, side="right") - 1
-    limit = np.append(segments.at.end, 0)[inside]
-    ends = np.minimum(np.append(edges[1:], np.iinfo(np.int64).max), limit)
-    keep = (inside >= 0) & (ends > edges)
-    edges, ends, inside = edges[keep], ends[keep], inside[keep]
-    lock = np.searchsorted(locked.at.start, edges, side="right") - 1
-    within = (lock >= 0) & (edges < np.append(locked.at.end, 0)[lock])
-    blocker = np.where(within, np.append(locked.blocker, -1)[lock], -1)
-    shift = segments.start[inside] - segments.at.start[inside]
+    cut, blocker = segments, np.full(len(segments), -1, np.int32)
+    if len(locked.start):
+        cut, blocker = _cut(segments, locked)
     return pa.table(
         [
-            arrays.from_numpy(segments.lane[inside].astype(np.int32)),
-            arrays.from_numpy(edges + shift),
-            arrays.from_numpy(ends + shift),
-            arrays.names(segments.category[inside], segments.categories),
-            arrays.names(segments.detail[inside], segments.details),
+            arrays.from_numpy(cut.lane),
+            arrays.from_numpy(cut.start),
+            arrays.from_numpy(cut.end),
+            arrays.names(cut.category, cut.categories),
+            arrays.names(cut.detail, cut.details),
             arrays.names(blocker, BLOCKERS),
         ],
         schema=SECTION_SEGMENTS,
     )
+
+
+def _cut(segments: Segments, locked: LockedTime) -> tuple[Segments, Codes]:
+    """The segments cut at both ends of every lock, and each one's blocker (−1: no lock)."""
+    at = segments.on_axis(slice(None))
+    cuts = distinct(locked.at.start, locked.at.end)
+    cut = np.searchsorted(at.start, cuts, side="right") - 1
+    within = (cut >= 0) & (cuts > at.start[cut]) & (cuts < at.end[cut])
+    cuts, cut = cuts[within], cut[within]
+    row = np.repeat(np.arange(len(segments)), 1 + np.bincount(cut, minlength=len(segments)))
+    edges = np.insert(at.start, cut + 1, cuts)
+    ends = np.minimum(np.append(edges[1:], np.iinfo(np.int64).max), at.end[row])
+    # Where a lock begins or ends is an edge now, so each covers whole rows.
+    waiting, lock = ranges(np.searchsorted(edges, locked.at.start), np.searchsorted(edges, locked.at.end))
+    blocker = np.full(len(edges), -1, np.int32)
+    blocker[waiting] = locked.blocker[lock]
+    shift = (segments.start - at.start)[row]
+    times = edges + shift, ends + shift
+    return replace(
+        segments,
+        lane=segments.lane[row],
+        start=times[0],
+        end=times[1],
+        category=segments.category[row],
+        detail=segments.detail[row],
+    ), blocker

@@ -11,10 +11,7 @@ import functools
 import os
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-ABI = 3
+ABI = 4
 NAME = "libnvprof_native.so"
 SWITCH = "NVPROF_TOOLS_NATIVE"
 """Environment variable: ``0`` leaves the library aside, a path names another one."""
@@ -74,6 +71,36 @@ class Block(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64))
 
 
+class Layer(ctypes.Structure):
+    """``nvp_layer``."""
+
+    _fields_ = (
+        ("begin", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("count", ctypes.c_uint64),
+        ("kind", ctypes.c_void_p),
+        ("label", ctypes.c_void_p),
+        ("every_kind", ctypes.c_int32),
+    )
+
+
+class Walls(ctypes.Structure):
+    """``nvp_walls``."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p),
+        ("length", ctypes.c_void_p),
+        ("start", ctypes.c_void_p),
+        ("count", ctypes.c_uint64),
+    )
+
+
+class Pieces(ctypes.Structure):
+    """``nvp_pieces``."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("begin", "end", "wall", "kind", "label"))
+
+
 class Vector(ctypes.Structure):
     """``nvp_vector``."""
 
@@ -100,13 +127,22 @@ def _loaded(path: str) -> ctypes.CDLL | None:
             ctypes.POINTER(ctypes.c_uint64),
         )
         library.nvp_pages_read.restype = ctypes.c_int
-        pointer, count = ctypes.c_void_p, ctypes.c_uint64
-        library.nvp_covering.argtypes = (pointer, pointer, count, pointer, count, pointer)
-        library.nvp_covering.restype = ctypes.c_int
-        library.nvp_innermost.argtypes = (pointer, pointer, pointer, count, pointer, pointer, pointer, pointer)
-        library.nvp_innermost.restype = ctypes.c_int
         library.nvp_pages_free.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
         library.nvp_pages_free.restype = None
+        pointer, count = ctypes.c_void_p, ctypes.c_uint64
+        library.nvp_covering.argtypes = (pointer, pointer, count, pointer, count, pointer)
+        library.nvp_innermost.argtypes = (*[pointer] * 3, count, *[pointer] * 4)
+        library.nvp_sweep_count.argtypes = (pointer, ctypes.c_uint32, pointer, ctypes.c_uint32, pointer)
+        library.nvp_sweep_fill.argtypes = (
+            *(pointer, ctypes.c_uint32, pointer, ctypes.c_int32, ctypes.c_uint32, pointer, pointer),
+        )
+        library.nvp_filled.argtypes = (pointer, count, pointer, pointer, count)
+        library.nvp_locate.argtypes = (pointer, count, *[pointer] * 4, count, pointer)
+        library.nvp_cut.argtypes = (*[pointer] * 6, count, *[pointer] * 3)
+        library.nvp_cut.restype = count
+        library.nvp_sums.argtypes = (*[pointer] * 5, count, ctypes.c_int64, count, *[pointer] * 4)
+        library.nvp_shared.argtypes = (*[pointer] * 3, count, pointer, pointer, count, pointer)
+        library.nvp_shared.restype = None
     except (OSError, AttributeError):
         return None
     return library
@@ -118,45 +154,3 @@ def native_library() -> ctypes.CDLL | None:
     if asked == "0":
         return None
     return _loaded(asked or str(Path(__file__).with_name(NAME)))
-
-
-def covering(
-    begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64], at: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64] | None:
-    """For each instant of ``at`` the last interval ``[begin, end)`` in the order given that covers it, −1 for none.
-
-    ``begin`` must rise. Null where the library is not there.
-    """
-    library = native_library()
-    if library is None:
-        return None
-    begin, end, at = (np.ascontiguousarray(values, np.int64) for values in (begin, end, at))
-    found = np.empty(len(at), np.int64)
-    pointers = [values.ctypes.data for values in (begin, end, at, found)]
-    if len(end) != len(begin) or library.nvp_covering(*pointers[:2], len(begin), pointers[2], len(at), pointers[3]):
-        return None
-    return found
-
-
-Ints = npt.NDArray[np.int64]
-
-
-def innermost(begin: Ints, end: Ints, label: Ints) -> tuple[Ints, Ints, Ints] | None:
-    """Labelled intervals flattened: ``(begin, end, label)`` of disjoint pieces, in each the label of the last interval
-    in the order given that covers it; pieces that touch have different labels.
-
-    ``begin`` must rise and every interval be longer than nothing; one with a negative label covers the others and gives
-    none. Null where the library is not there.
-    """
-    library = native_library()
-    if library is None or not len(begin) == len(end) == len(label):
-        return None
-    given = [np.ascontiguousarray(values, np.int64) for values in (begin, end, label)]
-    made = [np.empty(2 * len(begin), np.int64) for _ in given]
-    pieces = ctypes.c_uint64()
-    pointers = [values.ctypes.data for values in (*given, *made)]
-    if library.nvp_innermost(*pointers[:3], len(begin), *pointers[3:], ctypes.addressof(pieces)):
-        return None
-    start, stop, shown = (values[: pieces.value] for values in made)
-    some = shown >= 0
-    return start[some], stop[some], shown[some]

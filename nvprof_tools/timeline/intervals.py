@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Index: TypeAlias = npt.NDArray[np.intp]
+Codes: TypeAlias = npt.NDArray[np.int32]
+"""Numbers of a short list: lanes, categories, sub-keys."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,20 @@ def union(start: Ints, end: Ints) -> Spans:
 
 
 def pairs(a: Spans, b: Spans) -> tuple[Index, Index]:
-    """Row numbers ``(i, j)`` of every overlapping pair, sorted by ``i`` then ``j``."""
+    """Row numbers ``(i, j)`` of every overlapping pair, sorted by ``j`` then ``i``; ``b`` may be in any order."""
     low = np.searchsorted(a.end, b.start, side="right")
     high = np.searchsorted(a.start, b.end, side="left")
+    return ranges(low, high)
+
+
+def ranges(low: Index, high: Index) -> tuple[Index, Index]:
+    """Every number ``i`` of each range ``[low[j], high[j])`` with its ``j``, in order of ``j`` then ``i``; a reversed
+    range is empty."""
     count = np.maximum(high - low, 0)
-    total = int(count.sum())
-    j = np.repeat(np.arange(len(b), dtype=np.intp), count)
-    offset = np.arange(total, dtype=np.intp) - np.repeat(np.cumsum(count) - count, count)
-    i = np.repeat(low, count) + offset
+    first = np.cumsum(count) - count
+    j = np.repeat(np.arange(len(count), dtype=np.intp), count)
+    i = np.arange(len(j), dtype=np.intp)
+    i += np.repeat(low - first, count)
     return i, j
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nvprof_tools.errors import SourceError
-from nvprof_tools.native.library import covering, innermost
+from nvprof_tools.native import interval_functions
+from nvprof_tools.native.interval_functions import covering, innermost
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
 
 _AXIS_END = 2**62
@@ -131,6 +132,10 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     group = np.cumsum(fresh) - 1
     unique_keys = keys[fresh]
     slot = _slots_of(unique_keys, key)
+    first = np.append(np.flatnonzero(fresh), len(keys)).astype(np.uint64)
+    row = interval_functions.locate(first, starts, ends, slot, at)
+    if row is not None:
+        return np.append(order, -1)[row]
     known = np.flatnonzero(slot >= 0)
     if len(known) < len(key):
         slot, at = slot[known], at[known]
