@@ -38,7 +38,7 @@ from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, LogRun, Trace
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import EMPTY, Ints, union
-from nvprof_tools.timeline.parallel import both
+from nvprof_tools.timeline.parallel import both, side_by_side
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,25 @@ def _assemble(
             for d in devices
         ],
     )
-    on_devices, locked = both(
-        lambda: device_view.view(bounds, work, charges, parts, _background(found)),
-        lambda: driver_locks.find(evidence, sections, found.owners, parts),
-    )
     shown = [d for d in _used(trace, work, of_section) if options.device in (None, d)]
-    partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
+    with side_by_side() as steps:
+        on_devices = steps.begin(lambda: device_view.view(bounds, work, charges, parts, _background(found)))
+        locked = driver_locks.find(evidence, sections, found.owners, parts)
+        section_segments = steps.begin(lambda: segment_tables.section_table(parts, locked))
+        latency = steps.begin(lambda: figures.latencies(trace, work, bounds))
+        memory = steps.begin(lambda: nvml.merged(figures.memory(trace, shown), watched.memory))
+        device_segments = steps.begin(lambda: segment_tables.device_table(on_devices(), charges))
+        of_devices = steps.begin(
+            lambda: device_rows.rows(
+                trace, shown, found, work, on_devices(), of_section, span, pipeline, watched.samples
+            )
+        )
+        gaps = steps.begin(lambda: figures.gaps(on_devices(), work))
+        partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
     if options.job is not None and options.job not in {p.job for p in partitions}:
         raise _unknown_job(options.job, [p.job for p in partitions if p.job is not None])
     partitions = [p for p in partitions if _asked_for(p, options)]
-    rungs, views, partly = device_rows.rows(
-        trace, shown, found, work, on_devices, of_section, span, pipeline, watched.samples
-    )
+    rungs, views, partly = of_devices()
     items += partly
     basis = figures.Basis(
         evidence,
@@ -168,12 +175,12 @@ def _assemble(
         partitions=tuple(partitions),
         jobs=tuple(jobs.jobs(partitions, placed)),
         overheads=tuple(figures.overheads(totals, idle, basis)),
-        latency=tuple(figures.latencies(trace, work, bounds)),
-        memory=tuple(nvml.merged(figures.memory(trace, shown), watched.memory)),
-        gaps=tuple(gap for gap in figures.gaps(on_devices, work) if gap.device in shown),
+        latency=tuple(latency()),
+        memory=tuple(memory()),
+        gaps=tuple(gap for gap in gaps() if gap.device in shown),
         counters=() if join is None else join.kernels,
-        device_segments=segment_tables.device_table(on_devices, charges),
-        section_segments=segment_tables.section_table(parts, locked),
+        device_segments=device_segments(),
+        section_segments=section_segments(),
         activities=activities.table(found),
         quality=ordered(
             [*trace.quality, *(() if log is None else log.quality), *(() if join is None else join.quality), *items]

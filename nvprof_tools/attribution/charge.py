@@ -9,6 +9,7 @@ import numpy as np
 
 from nvprof_tools.attribution.evidence import Evidence
 from nvprof_tools.attribution.sections import Held, Owners, Sections
+from nvprof_tools.native import interval_functions
 from nvprof_tools.timeline.intervals import Index, Ints, Spans, complement, covers, distinct, intersect, union, without
 from nvprof_tools.timeline.lanes import slots
 
@@ -89,40 +90,45 @@ def _label(rest: Spans, spans: Spans, label: Ints) -> tuple[Spans, Ints]:
 def _oldest_in_call(
     rest: Spans, mine: np.ndarray, evidence: Evidence, sections: Sections, owners: Owners
 ) -> tuple[Spans, Ints]:
-    """Where in ``rest`` some section is inside a traced CUDA call, the oldest such section.
+    """Where in ``rest`` some section is inside a traced CUDA call, the oldest such section."""
+    calls = evidence.calls
+    section = owners.of_rows(calls)
+    rows = np.flatnonzero(np.append(mine, False)[section])
+    section = section[rows]
+    start, end = calls.start[rows], np.minimum(calls.end[rows], sections.end[section])
+    by_age = np.lexsort((sections.caller, sections.start))
+    age = np.empty(len(sections), np.int64)
+    age[by_age] = np.arange(len(sections))
+    if bool((start[1:] < start[:-1]).any()):
+        order = np.argsort(start, kind="stable")
+        start, end, section = start[order], end[order], section[order]
+    found = interval_functions.oldest(start, end, age[section])
+    begins, ends, first = _oldest(start, end, section, sections, age) if found is None else found
+    return _label(rest, Spans(begins, ends), by_age[first])
+
+
+def _oldest(start: Ints, end: Ints, section: Ints, sections: Sections, age: Ints) -> tuple[Ints, Ints, Ints]:
+    """What :func:`nvprof_tools.native.interval_functions.oldest` gives for calls inside their sections.
 
     Sections are dealt to slots so that no two of a slot overlap; there are as many slots as sections are ever open at
     once, which is the number of workers. Each elementary stretch then asks every slot.
     """
-    calls = evidence.calls
-    section = owners.of_rows(calls)
-    keep = (section >= 0) & (calls.end > calls.start)
-    keep[keep] = mine[section[keep]]
-    rows = np.flatnonzero(keep)
-    if len(rows) == 0 or len(rest) == 0:
-        return Spans(rest.start[:0], rest.end[:0]), np.empty(0, np.int64)
+    members = np.unique(section)
     slot_of = np.full(len(sections), -1, np.int64)
-    slot_of[mine], count = slots(sections.start[mine], sections.end[mine])
-    slot = slot_of[section[rows]]
-    in_calls = [
-        union(calls.start[rows[slot == k]], np.minimum(calls.end, sections.end[section])[rows[slot == k]])
-        for k in range(count)
-    ]
+    slot_of[members], count = slots(sections.start[members], sections.end[members])
+    slot = slot_of[section]
+    in_calls = [union(start[slot == k], end[slot == k]) for k in range(count)]
     # Calls of sections that follow each other in a slot may touch: the sections' own bounds part them.
-    bounds = [rest.start, rest.end, sections.start[mine], sections.end[mine]]
+    bounds = (sections.start[members], sections.end[members])
     edges = distinct(*bounds, *(s.start for s in in_calls), *(s.end for s in in_calls))
-    at = edges[:-1]
-    inside = covers(rest, at)
-    at, until = at[inside], edges[1:][inside]
-    first = np.full(len(at), np.iinfo(np.int64).max)
-    age = np.empty(len(sections), np.int64)
-    by_age = np.lexsort((sections.caller, sections.start))
-    age[by_age] = np.arange(len(sections))
+    at, until = edges[:-1], edges[1:]
+    least = np.full(len(at), len(sections))
     for k, spans in enumerate(in_calls):
-        members = np.flatnonzero(slot_of == k)
-        members = members[np.argsort(sections.start[members], kind="stable")]
-        there = covers(spans, at)
-        which = members[np.maximum(np.searchsorted(sections.start[members], at, side="right") - 1, 0)]
-        first = np.where(there, np.minimum(first, age[which]), first)
-    found = first < np.iinfo(np.int64).max
-    return Spans(at[found], until[found]), by_age[first[found]]
+        own = members[slot_of[members] == k]
+        own = own[np.argsort(sections.start[own], kind="stable")]
+        which = own[np.maximum(np.searchsorted(sections.start[own], at, side="right") - 1, 0)]
+        least = np.where(covers(spans, at), np.minimum(least, age[which]), least)
+    some = least < len(sections)
+    at, until, least = at[some], until[some], least[some]
+    fresh = np.append(True, (at[1:] != until[:-1]) | (least[1:] != least[:-1]))[: len(at)]
+    return at[fresh], until[np.append(fresh[1:], True)[: len(at)]], least[fresh]

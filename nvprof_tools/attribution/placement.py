@@ -232,7 +232,9 @@ def _brackets(run: LogRun, pipeline: Pipeline) -> Brackets:
 def constraint_work(evidence: Evidence, sections: Sections, owners: Owners, pipeline: Pipeline) -> Work:
     """What of each section must lie inside its bracket: all of it, or its launches and the first wait after them."""
     if pipeline.clock.section_in_bracket or pipeline.clock.calls_in_bracket:
-        last = np.where(sections.open, _last_call(evidence, sections, owners), sections.end)
+        last = sections.end
+        if sections.open.any():
+            last = np.where(sections.open, _last_call(evidence, sections, owners), last)
         return Work(sections.start, np.maximum(last, sections.start + 1), sections.caller)
     calls = evidence.calls
     section = owners.of_rows(calls)

@@ -233,23 +233,28 @@ def _short_gaps(
     comes before it: there the lock was taken."""
     calls = evidence.calls
     section = owners.of_rows(calls)
-    mine = np.flatnonzero((section >= 0) & (calls.thread == sections.caller_of(section)))
-    mine = mine[wanted[section[mine]]]
-    mine = mine[np.lexsort((calls.start[mine], section[mine]))]
-    here = section[mine]
-    first = np.flatnonzero(_named(evidence, pipeline.in_lock.first)[mine])
-    first = first[np.append(True, here[first][1:] != here[first][:-1])[: len(first)]]
-    first = first[(first > 0) & (here[first - 1] == here[first])]
+    mine = np.flatnonzero(np.append(wanted, False)[section])
+    mine = mine[calls.thread[mine] == sections.caller[section[mine]]]
+    here, start = section[mine], calls.start[mine]
+    # The first in-lock call of each section: the earliest, of equals the first in the trace's order.
+    named = np.flatnonzero(_named(evidence, pipeline.in_lock.first)[mine])
+    begins = np.full(len(sections), np.iinfo(np.int64).max)
+    np.minimum.at(begins, here[named], start[named])
+    named = named[start[named] == begins[here[named]]]
+    row = np.full(len(sections), len(mine))
+    np.minimum.at(row, here[named], named)
+    # Calls nest: the gap begins where the last of all calls before it has ended.
+    before = np.flatnonzero(start <= begins[here])
+    before = before[(start[before] < begins[here[before]]) | (before < row[here[before]])]
+    reach = np.full(len(sections), np.iinfo(np.int64).min)
+    np.maximum.at(reach, here[before], calls.end[mine[before]])
     pinned = np.full(len(sections), np.iinfo(np.int64).max)
     pins = mine[calls.code[mine] == PINNING]
     np.minimum.at(pinned, section[pins], calls.end[pins])
-    # Calls nest: the gap begins where the last of all calls before it has ended.
-    group = np.flatnonzero(np.append(True, here[1:] != here[:-1])[: len(here)])
-    bounds = np.stack([group[np.searchsorted(group, first, side="right") - 1], first], axis=1).ravel()
-    reach = np.maximum.reduceat(calls.end[mine], bounds)[::2] if len(first) else np.empty(0, np.int64)
-    start, end = reach, calls.start[mine[first]]
-    short = (end > start) & (end - start < INFERRED_WAIT_NS) & (pinned[here[first]] <= start)
-    return here[first][short], start[short], end[short]
+    short = (row < len(mine)) & (pinned <= reach) & (begins > reach)
+    found = np.flatnonzero(short)
+    found = found[begins[found] - reach[found] < INFERRED_WAIT_NS]
+    return found, reach[found], begins[found]
 
 
 def holds(evidence: Evidence, sections: Sections, owners: Owners, waits: Held, pipeline: Pipeline) -> Held:

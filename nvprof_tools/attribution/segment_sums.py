@@ -32,7 +32,7 @@ def details(segments: Segments) -> list[dict[str, dict[str, int]]]:
 
 
 def _sums(segments: Segments, label: Codes | None) -> tuple[Codes | Ints, Ints, Ints]:
-    """``(lane, key, ns)`` for each pair that occurs, in order. A key is a category, or a category and one of its labels,
+    """``(lane, key, ns)`` for each pair that occurs, in order. A key is a category, or a category and a label of it,
     which is not negative."""
     codes, width = len(segments.categories), max(len(segments.details), 1)
     found = interval_functions.sums(

@@ -14,18 +14,19 @@ from nvprof_tools.attribution.driver_locks import BLOCKERS, LockedTime
 from nvprof_tools.attribution.engine import Segments
 from nvprof_tools.model import arrays
 from nvprof_tools.model.attribution import DEVICE_SEGMENTS, SECTION_SEGMENTS
-from nvprof_tools.timeline.intervals import Codes, distinct, ranges
+from nvprof_tools.native.interval_functions import covering
+from nvprof_tools.timeline.intervals import Codes, Index, Ints, distinct, ranges
 
 
 def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
     """``DEVICE_SEGMENTS``: an idle segment carries the section in charge."""
-    section = np.full(len(segments), -1, np.int64)
+    section = np.full(len(segments), -1, np.int32)
+    idle = np.array([word not in BUSY for word in segments.categories] or [True])[segments.category]
+    bounds = np.searchsorted(segments.lane, np.arange(len(charges) + 1, dtype=np.int32))
     for device, charge in enumerate(charges):
-        rows = np.flatnonzero(segments.lane == device)
-        at = np.searchsorted(charge.start, segments.start[rows], side="right") - 1
-        section[rows] = np.append(charge.section, -1)[np.where(at >= 0, at, -1)]
-    busy = np.isin(segments.category, [row for row, word in enumerate(segments.categories) if word in BUSY])
-    section[busy] = -1
+        rows = slice(int(bounds[device]), int(bounds[device + 1]))
+        stretch = _in_force(charge, segments.start[rows])
+        section[rows] = np.where(idle[rows], np.append(charge.section, -1).astype(np.int32)[stretch], -1)
     return pa.table(
         [
             arrays.from_numpy(segments.lane),
@@ -33,10 +34,16 @@ def device_table(segments: Segments, charges: Sequence[Charge]) -> pa.Table:
             arrays.from_numpy(segments.end),
             arrays.names(segments.category, segments.categories),
             arrays.names(segments.detail, segments.details),
-            arrays.from_numpy(np.maximum(section, 0).astype(np.int32), section >= 0),
+            arrays.from_numpy(np.maximum(section, 0), section >= 0),
         ],
         schema=DEVICE_SEGMENTS,
     )
+
+
+def _in_force(charge: Charge, at: Ints) -> Index:
+    """The stretch that each instant lies in, −1 for none: stretches follow each other, instants rise."""
+    found = covering(charge.start, charge.end, at)
+    return np.searchsorted(charge.start, at, side="right") - 1 if found is None else found
 
 
 def section_table(segments: Segments, locked: LockedTime) -> pa.Table:

@@ -56,8 +56,10 @@ def canonical(codes: npt.NDArray[np.integer], words: pa.Array) -> pa.DictionaryA
 
     The same rows so have the same array whatever order they were read in.
     """
-    given = codes >= 0
-    count = np.bincount(codes[given], minlength=len(words)) if given.any() else np.zeros(len(words), np.int64)
+    lowest = int(codes.min(initial=0))
+    given = None if lowest >= 0 else codes >= 0
+    known = codes if given is None else codes[given]
+    count = np.bincount(known, minlength=len(words)) if len(known) else np.zeros(len(words), np.int64)
     used = np.flatnonzero(count)
     merged = words.take(from_numpy(used)).dictionary_encode()
     order = to_numpy(pc.sort_indices(merged.dictionary)).astype(np.int64)
@@ -65,7 +67,7 @@ def canonical(codes: npt.NDArray[np.integer], words: pa.Array) -> pa.DictionaryA
     rank[order] = np.arange(len(order), dtype=np.int32)
     table = np.zeros(len(words) + 1, np.int32)
     table[used] = rank[to_numpy(merged.indices)] if len(used) else 0
-    indices = table[np.where(given, codes, 0)].astype(np.int32)
+    indices = table[codes if lowest >= -1 else np.maximum(codes, -1)]  # under a null stands 0: the table's last
     return pa.DictionaryArray.from_arrays(from_numpy(indices, given), merged.dictionary.take(from_numpy(order)))
 
 

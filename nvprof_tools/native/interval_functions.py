@@ -43,18 +43,34 @@ def innermost(begin: Ints, end: Ints, label: Ints) -> tuple[Ints, Ints, Ints] | 
     ``begin`` must rise and every interval be longer than nothing; one with a negative label covers the others and gives
     none.
     """
-    library = native_library()
-    if library is None or not len(begin) == len(end) == len(label):
+    found = _flattened("nvp_innermost", begin, end, label)
+    if found is None:
         return None
-    given = _contiguous(begin, end, label)
+    some = found[2] >= 0
+    return found[0][some], found[1][some], found[2][some]
+
+
+def oldest(begin: Ints, end: Ints, age: Ints) -> tuple[Ints, Ints, Ints] | None:
+    """Intervals with ages flattened: ``(begin, end, age)`` of disjoint pieces, in each the least age of all intervals
+    that cover it; pieces that touch have different ages.
+
+    ``begin`` must rise; intervals that are empty or reversed cover nothing.
+    """
+    return _flattened("nvp_oldest", begin, end, age)
+
+
+def _flattened(function: str, begin: Ints, end: Ints, number: Ints) -> tuple[Ints, Ints, Ints] | None:
+    library = native_library()
+    if library is None or not len(begin) == len(end) == len(number):
+        return None
+    given = _contiguous(begin, end, number)
     made = [np.empty(2 * len(begin), np.int64) for _ in given]
     pieces = ctypes.c_uint64()
     pointers = _pointers(*given, *made)
-    if library.nvp_innermost(*pointers[:3], len(begin), *pointers[3:], ctypes.addressof(pieces)):
+    if getattr(library, function)(*pointers[:3], len(begin), *pointers[3:], ctypes.addressof(pieces)):
         return None
     start, stop, shown = (values[: pieces.value] for values in made)
-    some = shown >= 0
-    return start[some], stop[some], shown[some]
+    return start, stop, shown
 
 
 def locate(first: npt.NDArray[np.uint64], begin: Ints, end: Ints, slot: Ints, at: Ints) -> npt.NDArray[np.int64] | None:

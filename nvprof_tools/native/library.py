@@ -132,6 +132,7 @@ def _loaded(path: str) -> ctypes.CDLL | None:
         pointer, count = ctypes.c_void_p, ctypes.c_uint64
         library.nvp_covering.argtypes = (pointer, pointer, count, pointer, count, pointer)
         library.nvp_innermost.argtypes = (*[pointer] * 3, count, *[pointer] * 4)
+        library.nvp_oldest.argtypes = library.nvp_innermost.argtypes
         library.nvp_sweep_count.argtypes = (pointer, ctypes.c_uint32, pointer, ctypes.c_uint32, pointer)
         library.nvp_sweep_fill.argtypes = (
             *(pointer, ctypes.c_uint32, pointer, ctypes.c_int32, ctypes.c_uint32, pointer, pointer),

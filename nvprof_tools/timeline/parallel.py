@@ -37,10 +37,32 @@ def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
         return [steps[0](), *(other.result() for other in others)]
 
 
+class Steps:
+    """Steps that were begun side by side; what each gives is asked for where it is needed."""
+
+    def __init__(self, pool: ThreadPoolExecutor | None) -> None:
+        self._pool = pool
+
+    def begin(self, step: Callable[[], T]) -> Callable[[], T]:
+        """Begin a step. Calling what this gives waits for its result, or raises what it raised."""
+        if self._pool is not None:
+            return self._pool.submit(step).result
+        given = step()
+        return lambda: given
+
+
+@contextmanager
+def side_by_side() -> Iterator[Steps]:
+    """Steps begun inside run at once, as far as threads go; all have ended afterwards."""
+    if _ALONE.get():
+        yield Steps(None)
+        return
+    with ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="step") as pool:
+        yield Steps(pool)
+
+
 def both(one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
     """What each of two steps gives."""
-    if _ALONE.get():
-        return one(), other()
-    with ThreadPoolExecutor(1, thread_name_prefix="step") as pool:
-        coming = pool.submit(other)
-        return one(), coming.result()
+    with side_by_side() as steps:
+        coming = steps.begin(other)
+        return one(), coming()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nvprof_tools.native import library
+from nvprof_tools.native import interval_functions, library
 from nvprof_tools.timeline import lanes
 from tests.native.pages.decoder import decoder
 
@@ -35,7 +35,7 @@ def test_the_last_that_covers(intervals: list[tuple[int, int]], instants: list[i
     instants = sorted(instants) if rising else instants
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(library.SWITCH, str(decoder()))
-        found = library.covering(*(np.array(values, np.int64) for values in (begin, end, instants)))
+        found = interval_functions.covering(*(np.array(values, np.int64) for values in (begin, end, instants)))
     assert found is not None
     assert found.tolist() == [loop(begin, end, at) for at in instants]
 
@@ -51,7 +51,7 @@ def test_the_innermost_label(intervals: list[tuple[int, int, int]]) -> None:
     begin, length, label = np.array(intervals, np.int64).reshape(-1, 3).T
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(library.SWITCH, str(decoder()))
-        found = library.innermost(begin, begin + length, label)
+        found = interval_functions.innermost(begin, begin + length, label)
     assert found is not None
     expected = {}
     for at in range(-10, 20):
@@ -67,5 +67,5 @@ def test_the_innermost_label(intervals: list[tuple[int, int, int]]) -> None:
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(library.SWITCH, "0")
-    assert library.covering(*(np.zeros(1, np.int64) for _ in range(3))) is None
-    assert library.innermost(*(np.zeros(1, np.int64) for _ in range(3))) is None
+    assert interval_functions.covering(*(np.zeros(1, np.int64) for _ in range(3))) is None
+    assert interval_functions.innermost(*(np.zeros(1, np.int64) for _ in range(3))) is None

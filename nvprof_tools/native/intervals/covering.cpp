@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,38 @@ extern "C" int nvp_innermost(const int64_t* begin, const int64_t* end, const int
       until(begin[k]);
       at = begin[k];
       open.push_back(k);
+    }
+    until(INT64_MAX);
+    *pieces = made.count();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}
+
+extern "C" int nvp_oldest(const int64_t* begin, const int64_t* end, const int64_t* age, uint64_t intervals,
+                          int64_t* piece_begin, int64_t* piece_end, int64_t* piece_age, uint64_t* pieces) {
+  try {
+    Pieces made(piece_begin, piece_end, piece_age);
+    const auto older = [age](uint64_t a, uint64_t b) { return age[a] > age[b]; };
+    std::priority_queue<uint64_t, std::vector<uint64_t>, decltype(older)> open(older);
+    int64_t at = 0;  // all time before is given
+    const auto until = [&](int64_t instant) {
+      while (!open.empty() && at < instant) {
+        const uint64_t top = open.top();
+        const int64_t stop = std::min(end[top], instant);
+        if (stop > at) {
+          made.add(at, stop, age[top]);
+          at = stop;
+        }
+        if (end[top] <= instant) open.pop();
+      }
+    };
+    for (uint64_t k = 0; k < intervals; ++k) {
+      if (end[k] <= begin[k]) continue;
+      until(begin[k]);
+      at = begin[k];
+      open.push(k);
     }
     until(INT64_MAX);
     *pieces = made.count();

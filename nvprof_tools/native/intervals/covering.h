@@ -21,6 +21,13 @@ __attribute__((visibility("default"))) int nvp_innermost(const int64_t* begin, c
                                                          uint64_t intervals, int64_t* piece_begin, int64_t* piece_end,
                                                          int64_t* piece_label, uint64_t* pieces);
 
+// Intervals with ages flattened: at each instant the least age of all that cover it. `begin` rises; an interval that is
+// empty or reversed covers nothing. Pieces are as nvp_innermost's, their ages in place of labels. O(n log n). Returns 0, or
+// 1 when there is no memory.
+__attribute__((visibility("default"))) int nvp_oldest(const int64_t* begin, const int64_t* end, const int64_t* age,
+                                                      uint64_t intervals, int64_t* piece_begin, int64_t* piece_end,
+                                                      int64_t* piece_age, uint64_t* pieces);
+
 #ifdef __cplusplus
 }
 #endif
