@@ -61,17 +61,15 @@ def _idle_layers(lanes: Lanes, charges: Sequence[Charge], parts: Segments, backg
 
 def _of_sections(lanes: Lanes, charges: Sequence[Charge], parts: Segments) -> Layer:
     """What the section in charge of each device does, with its sub-keys."""
-    starts, ends, found = [EMPTY.start], [EMPTY.end], [np.empty(0, np.int64)]
+    found = []
     for device, charge in enumerate(charges):
         stretches = np.flatnonzero(charge.section >= 0)
         low = np.maximum(charge.start[stretches], lanes.start[device])
         high = np.minimum(charge.end[stretches], lanes.end[device])
         # Stretches are in order of time, and so are the segments of each: as found they are in order.
-        start, end, row = parts.cut(charge.section[stretches], low, high)
-        shift = lanes.base[device] - lanes.start[device]
-        starts.append(start + shift)
-        ends.append(end + shift)
-        found.append(row)
-    row = np.concatenate(found)
-    spans = Spans(np.concatenate(starts), np.concatenate(ends))
-    return Layer(parts.categories, spans, parts.detail[row], parts.details, parts.category[row])
+        shift = int(lanes.base[device] - lanes.start[device])
+        found.append(parts.cut(charge.section[stretches], low, high, shift))
+    if not found:
+        return Layer(parts.categories, EMPTY)
+    start, end, kind, label = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+    return Layer(parts.categories, Spans(start, end), label, parts.details, kind)

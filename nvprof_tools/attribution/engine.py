@@ -67,19 +67,21 @@ class Segments:
             return self.on_axis(slice(0, 0))
         return self.on_axis(np.flatnonzero(self.category == self.categories.index(category)))
 
-    def cut(self, lane: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
-        """``(start, end, row)`` of what of each segment lies in each stretch ``[low, high)`` of a lane, in order of the
-        stretches."""
+    def cut(self, lane: Ints, low: Ints, high: Ints, shift: int) -> tuple[Ints, Ints, Codes, Codes]:
+        """``(start, end, category, detail)`` of what of each segment lies in each stretch ``[low, high)`` of a lane,
+        moved by ``shift``, in order of the stretches."""
         first = np.searchsorted(self.lane, np.arange(len(self.lanes) + 1, dtype=np.int32)).astype(np.uint64)
-        found = interval_functions.cut(first, self.start, self.end, lane, low, high)
+        rows = (self.start, self.end, self.category, self.detail)
+        found = interval_functions.cut(first, rows, lane, low, high, shift)
         if found is not None:
             return found
         low, high = np.maximum(low, self.lanes.start[lane]), np.minimum(high, self.lanes.end[lane])
-        shift = self.lanes.base[lane] - self.lanes.start[lane]
-        row, stretch = pairs(self.on_axis(slice(None)), Spans(low + shift, high + shift))
+        onto = self.lanes.base[lane] - self.lanes.start[lane]
+        row, stretch = pairs(self.on_axis(slice(None)), Spans(low + onto, high + onto))
         start, end = np.maximum(self.start[row], low[stretch]), np.minimum(self.end[row], high[stretch])
         some = end > start
-        return start[some], end[some], row[some].astype(np.int64)
+        row = row[some]
+        return start[some] + shift, end[some] + shift, self.category[row], self.detail[row]
 
 
 def sweep(lanes: Lanes, layers: Sequence[Layer], rest_category: str) -> Segments:

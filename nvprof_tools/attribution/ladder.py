@@ -9,7 +9,7 @@ import numpy as np
 
 from nvprof_tools.attribution.metrics import METRIC_RUNGS, Samples
 from nvprof_tools.model.attribution import Rung, Window
-from nvprof_tools.timeline.intervals import Ints, Spans, intersect, sum_exact, union, without
+from nvprof_tools.timeline.intervals import Ints, Spans, intersect, sum_exact, union, within, without
 
 RUNGS = (
     "timeline_sum",
@@ -62,10 +62,10 @@ def ladder(
     low, high = window.start_ns, window.end_ns
     whole = Spans(np.array([low], np.int64), np.array([high], np.int64))
     nested: dict[str, Spans | None] = {
-        "timeline_bracket": None if sets.brackets is None else _clipped(sets.brackets, whole),
-        "mutex_held": None if sets.held is None else _clipped(sets.held, whole),
-        "device_busy": None if sets.busy is None else intersect(sets.busy, whole),
-        "kernel_busy": None if sets.kernels is None else intersect(sets.kernels, whole),
+        "timeline_bracket": None if sets.brackets is None else within(union(*sets.brackets), low, high),
+        "mutex_held": None if sets.held is None else within(union(*sets.held), low, high),
+        "device_busy": None if sets.busy is None else within(sets.busy, low, high),
+        "kernel_busy": None if sets.kernels is None else within(sets.kernels, low, high),
     }
     rungs: list[Rung] = []
     above = whole
@@ -88,10 +88,6 @@ def ladder(
         fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns
         rungs.append(Rung(device, rung, busy_ns, fraction, evidence, drop))
     return rungs
-
-
-def _clipped(rows: tuple[Ints, Ints], whole: Spans) -> Spans:
-    return intersect(union(*rows), whole)
 
 
 def _sampled(device: int, rung: str, evidence: str, samples: Samples | None, whole: Spans, wall: int) -> Rung:

@@ -15,8 +15,9 @@ def totals(segments: Segments) -> list[dict[str, int]]:
     """Per lane: category → ns, in the segments' order of precedence, without zeros. Each sums to its wall."""
     out: list[dict[str, int]] = [{} for _ in range(len(segments.lanes))]
     lane, code, sums = _sums(segments, None)
+    categories = segments.categories
     for own, row, ns in zip(lane.tolist(), code.tolist(), sums.tolist(), strict=True):
-        out[own][segments.categories[row]] = ns
+        out[own][categories[row]] = ns
     return out
 
 
@@ -25,9 +26,16 @@ def details(segments: Segments) -> list[dict[str, dict[str, int]]]:
     width = max(len(segments.details), 1)
     lane, key, sums = _sums(segments, segments.detail)
     out: list[dict[str, dict[str, int]]] = [{} for _ in range(len(segments.lanes))]
-    for own, row, ns in zip(lane.tolist(), key.tolist(), sums.tolist(), strict=True):
-        category, detail = divmod(row, width)
-        out[own].setdefault(segments.categories[category], {})[segments.details[detail]] = ns
+    fresh = np.append(True, (lane[1:] != lane[:-1]) | (key[1:] // width != key[:-1] // width))[: len(key)]
+    # What is one category of one lane lies together: its dict is made once.
+    detail = [segments.details[row] for row in (key % width).tolist()]
+    first = np.flatnonzero(fresh)
+    bounds = np.append(first, len(key)).tolist()
+    ns = sums.tolist()
+    for own, category, low, high in zip(
+        lane[first].tolist(), (key[first] // width).tolist(), bounds[:-1], bounds[1:], strict=True
+    ):
+        out[own][segments.categories[category]] = dict(zip(detail[low:high], ns[low:high], strict=True))
     return out
 
 

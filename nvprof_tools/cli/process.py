@@ -11,12 +11,13 @@ _GIB = 1 << 30
 
 
 def prepare() -> None:
-    """Keep freed memory, and collect no cycles: a command ends with its process.
+    """Keep freed memory, collect no cycles, and hand the interpreter over often: a command ends with its process.
 
     Every temporary array would otherwise be mapped, cleared and given back again, and each collection would look at
     millions of small objects of a report that cannot be garbage. Elsewhere than on glibc only the latter.
     """
     gc.disable()
+    sys.setswitchinterval(0.0005)
     if not sys.platform.startswith("linux"):
         return
     try:

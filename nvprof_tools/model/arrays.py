@@ -58,17 +58,15 @@ def canonical(codes: npt.NDArray[np.integer], words: pa.Array) -> pa.DictionaryA
     """
     lowest = int(codes.min(initial=0))
     given = None if lowest >= 0 else codes >= 0
-    known = codes if given is None else codes[given]
-    count = np.bincount(known, minlength=len(words)) if len(known) else np.zeros(len(words), np.int64)
-    used = np.flatnonzero(count)
+    shifted = codes + 1 if lowest >= -1 else np.maximum(codes, -1) + 1  # a null is 0
+    used = np.flatnonzero(np.bincount(shifted, minlength=len(words) + 1)[1:])
     merged = words.take(from_numpy(used)).dictionary_encode()
     order = to_numpy(pc.sort_indices(merged.dictionary)).astype(np.int64)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     table = np.zeros(len(words) + 1, np.int32)
-    table[used] = rank[to_numpy(merged.indices)] if len(used) else 0
-    indices = table[codes if lowest >= -1 else np.maximum(codes, -1)]  # under a null stands 0: the table's last
-    return pa.DictionaryArray.from_arrays(from_numpy(indices, given), merged.dictionary.take(from_numpy(order)))
+    table[used + 1] = rank[to_numpy(merged.indices)] if len(used) else 0
+    return pa.DictionaryArray.from_arrays(from_numpy(table[shifted], given), merged.dictionary.take(from_numpy(order)))
 
 
 def names(codes: npt.NDArray[np.integer], words: Sequence[str], valid: Bools | None = None) -> pa.DictionaryArray:

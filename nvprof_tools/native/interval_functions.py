@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nvprof_tools.native.library import Layer, Pieces, Walls, native_library
+from nvprof_tools.native.library import Cutting, Layer, Pieces, Walls, native_library
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -90,19 +90,29 @@ def locate(first: npt.NDArray[np.uint64], begin: Ints, end: Ints, slot: Ints, at
 
 
 def cut(
-    first: npt.NDArray[np.uint64], begin: Ints, end: Ints, lane: Ints, low: Ints, high: Ints
-) -> tuple[Ints, Ints, Ints] | None:
-    """``(begin, end, row)`` of what of each row lies in each stretch ``[low, high)`` of a lane, in order of stretches.
+    first: npt.NDArray[np.uint64],
+    rows: tuple[Ints, Ints, Codes, Codes],
+    lane: Ints,
+    low: Ints,
+    high: Ints,
+    shift: int,
+) -> tuple[Ints, Ints, Codes, Codes] | None:
+    """What of each row lies in each stretch ``[low, high)`` of a lane, moved by ``shift``, in order of the stretches.
 
-    Lane ``l`` has the rows ``first[l]`` to ``first[l + 1]``, disjoint and in order.
+    :param first: lane ``l`` has the rows ``first[l]`` to ``first[l + 1]``, disjoint and in order.
+    :param rows: ``(begin, end, number, other number)``, and so is what is returned.
     """
     library = native_library()
     if library is None:
         return None
-    given = (first.ctypes.data, *_pointers(*(kept := _contiguous(begin, end, lane, low, high))), len(kept[2]))
-    made = [np.empty(library.nvp_cut(*given, None, None, None), np.int64) for _ in range(3)]
-    library.nvp_cut(*given, *_pointers(*made))
-    return made[0], made[1], made[2]
+    begin, end, lane, low, high = _contiguous(rows[0], rows[1], lane, low, high)
+    number, other = (np.ascontiguousarray(one, np.int32) for one in rows[2:])
+    cutting = Cutting(first.ctypes.data, *_pointers(begin, end, number, other), *_pointers(lane, low, high), len(lane))
+    count = library.nvp_cut_count(ctypes.addressof(cutting))
+    times = np.empty(count, np.int64), np.empty(count, np.int64)
+    numbers = np.empty(count, np.int32), np.empty(count, np.int32)
+    library.nvp_cut_fill(ctypes.addressof(cutting), shift, *_pointers(*times, *numbers))
+    return *times, *numbers
 
 
 @dataclass(frozen=True)

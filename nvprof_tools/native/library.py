@@ -84,6 +84,16 @@ class Layer(ctypes.Structure):
     )
 
 
+class Cutting(ctypes.Structure):
+    """``nvp_cutting``."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("first", "begin", "end", "number", "other")),
+        *((name, ctypes.c_void_p) for name in ("lane", "stretch_begin", "stretch_end")),
+        ("stretches", ctypes.c_uint64),
+    )
+
+
 class Walls(ctypes.Structure):
     """``nvp_walls``."""
 
@@ -139,8 +149,10 @@ def _loaded(path: str) -> ctypes.CDLL | None:
         )
         library.nvp_filled.argtypes = (pointer, count, pointer, pointer, count)
         library.nvp_locate.argtypes = (pointer, count, *[pointer] * 4, count, pointer)
-        library.nvp_cut.argtypes = (*[pointer] * 6, count, *[pointer] * 3)
-        library.nvp_cut.restype = count
+        library.nvp_cut_count.argtypes = (pointer,)
+        library.nvp_cut_count.restype = count
+        library.nvp_cut_fill.argtypes = (pointer, ctypes.c_int64, *[pointer] * 4)
+        library.nvp_cut_fill.restype = None
         library.nvp_sums.argtypes = (*[pointer] * 5, count, ctypes.c_int64, count, *[pointer] * 4)
         library.nvp_shared.argtypes = (*[pointer] * 3, count, pointer, pointer, count, pointer)
         library.nvp_shared.restype = None

@@ -125,6 +125,15 @@ def clip(start: Ints, end: Ints, low: int, high: int) -> tuple[Ints, Ints]:
     return np.maximum(start, low), np.minimum(end, high)
 
 
+def within(a: Spans, low: int, high: int) -> Spans:
+    """What of ``a`` lies in ``[low, high)``: all but its ends is shared."""
+    first, last = int(np.searchsorted(a.end, low, side="right")), int(np.searchsorted(a.start, high, side="left"))
+    start, end = a.start[first:last], a.end[first:last]
+    if len(start) and (start[0] < low or end[-1] > high):
+        start, end = np.maximum(start, low), np.minimum(end, high)
+    return Spans(start, end)
+
+
 def complement(a: Spans, low: int, high: int) -> Spans:
     """``[low, high)`` without ``a``."""
     return subtract(union(np.array([low], np.int64), np.array([high], np.int64)), a)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from nvprof_tools.errors import InvariantError
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.arrays import canonical, from_numpy, ints, validity
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
-from nvprof_tools.model.tables import SPECS
+from nvprof_tools.model.tables import SPECS, TABLES, TableSpec
 from nvprof_tools.model.trace import Session, SourceInfo, Trace
 from nvprof_tools.sources import registry
 from nvprof_tools.sources.base import RawTables
@@ -25,6 +26,7 @@ from nvprof_tools.timeline.host_calls import Draft
 from nvprof_tools.timeline.ids import Identities
 from nvprof_tools.timeline.json_metrics import generic_metrics
 from nvprof_tools.timeline.nvtx_ranges import nvtx_events
+from nvprof_tools.timeline.parallel import side_by_side
 from nvprof_tools.timeline.plausible import before_call, clip_overlong, unseen_graphs
 from nvprof_tools.timeline.rows import Account, SessionClock, conform
 from nvprof_tools.timeline.session import Metadata, read_metadata
@@ -196,32 +198,32 @@ def _read_samples(work: _Work) -> None:
 
 def _finish(work: _Work, numbering: Numbering) -> tuple[dict[str, pa.Table], list[QualityItem]]:
     """Final row numbers, order and links."""
-    tables: dict[str, pa.Table] = {}
-    quality: list[QualityItem] = []
-    index: CallIndex | None = None
     codes = {"process": numbering.process, "thread": numbering.thread, "device": numbering.device}
-    for spec in SPECS:
-        if spec.name in numbering.tables:
-            tables[spec.name] = numbering.tables[spec.name]
-            continue
+
+    def conformed(spec: TableSpec, index: Callable[[], CallIndex | None]) -> pa.Table:
         draft = work.drafts.pop(spec.name, None)
         if draft is None:
-            tables[spec.name] = spec.empty()
-            continue
+            return spec.empty()
         for column, kind in _CODED.items():
             if column in draft:
                 provisional = ints(draft[column])
                 draft[column] = from_numpy(codes[kind][provisional], validity(draft[column]))
         if any(c.name == "api_call" for c in spec.columns):
-            draft["api_call"] = _calls(index, draft)
-        tables[spec.name], _ = conform(spec, draft)
-        if spec.name == "api_calls":
-            calls = tables["api_calls"]
-            given = validity(calls["correlation_id"])
-            index = CallIndex(ints(calls["process"]), ints(calls["correlation_id"]), given)
-            quality.extend(_ambiguous(index))
-    quality.extend(_unlaunched(tables))
-    return tables, quality
+            draft["api_call"] = _calls(index(), draft)
+        return conform(spec, draft)[0]
+
+    def called() -> tuple[pa.Table, CallIndex]:
+        calls = conformed(TABLES["api_calls"], lambda: None)
+        given = validity(calls["correlation_id"])
+        return calls, CallIndex(ints(calls["process"]), ints(calls["correlation_id"]), given)
+
+    with side_by_side() as steps:
+        calls = steps.begin(called)
+        others = [spec for spec in SPECS if spec.name not in {"api_calls", *numbering.tables}]
+        made = {spec.name: steps.begin(partial(conformed, spec, lambda: calls()[1])) for spec in others}
+    known = {"api_calls": calls()[0], **numbering.tables, **{name: table() for name, table in made.items()}}
+    tables = {spec.name: known[spec.name] for spec in SPECS}
+    return tables, [*_ambiguous(calls()[1]), *_unlaunched(tables)]
 
 
 def _accounted(work: _Work, tables: Mapping[str, pa.Table]) -> None:

@@ -156,6 +156,8 @@ def optional(table: pa.Table, column: str, to: pa.DataType) -> pa.Array:
     """An integer column as a narrower nullable type; a value that does not fit is null."""
     values, given = ints(table[column]), validity(table[column])
     info = np.iinfo(to.to_pandas_dtype())
+    if given.all() and info.min <= int(values.min(initial=0)) and int(values.max(initial=0)) <= info.max:
+        return from_numpy(values.astype(to.to_pandas_dtype()))
     fits = given & (values >= info.min) & (values <= info.max)
     return from_numpy(np.where(fits, values, 0).astype(to.to_pandas_dtype()), fits)
 

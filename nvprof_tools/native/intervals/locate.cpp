@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -48,23 +49,38 @@ extern "C" int nvp_locate(const uint64_t* first, uint64_t slots, const int64_t* 
   }
 }
 
-extern "C" uint64_t nvp_cut(const uint64_t* first, const int64_t* begin, const int64_t* end, const int64_t* lane,
-                            const int64_t* stretch_begin, const int64_t* stretch_end, uint64_t stretches,
-                            int64_t* begin_of, int64_t* end_of, int64_t* row) {
-  uint64_t made = 0;
-  for (uint64_t k = 0; k < stretches; ++k) {
-    const uint64_t stop = first[lane[k] + 1];
-    uint64_t i = static_cast<uint64_t>(std::upper_bound(end + first[lane[k]], end + stop, stretch_begin[k]) - end);
-    for (; i < stop && begin[i] < stretch_end[k]; ++i) {
-      const int64_t low = std::max(begin[i], stretch_begin[k]), high = std::min(end[i], stretch_end[k]);
-      if (low >= high) continue;  // the stretch is reversed or empty
-      if (row) {
-        begin_of[made] = low;
-        end_of[made] = high;
-        row[made] = static_cast<int64_t>(i);
-      }
-      ++made;
+namespace {
+
+// The rows that a stretch meets: none where it is empty or reversed.
+std::pair<uint64_t, uint64_t> met(const nvp_cutting& of, uint64_t k) {
+  const uint64_t low = of.first[of.lane[k]], high = of.first[of.lane[k] + 1];
+  const auto count = [](const int64_t* at, const int64_t* from) { return static_cast<uint64_t>(at - from); };
+  const uint64_t from = count(std::upper_bound(of.end + low, of.end + high, of.stretch_begin[k]), of.end);
+  const uint64_t to = count(std::lower_bound(of.begin + low, of.begin + high, of.stretch_end[k]), of.begin);
+  return {from, of.stretch_begin[k] < of.stretch_end[k] ? std::max(from, to) : from};
+}
+
+}  // namespace
+
+extern "C" uint64_t nvp_cut_count(const nvp_cutting* cutting) {
+  uint64_t pieces = 0;
+  for (uint64_t k = 0; k < cutting->stretches; ++k) {
+    const auto [from, to] = met(*cutting, k);
+    pieces += to - from;
+  }
+  return pieces;
+}
+
+extern "C" void nvp_cut_fill(const nvp_cutting* cutting, int64_t shift, int64_t* begin, int64_t* end, int32_t* number,
+                             int32_t* other) {
+  uint64_t piece = 0;
+  for (uint64_t k = 0; k < cutting->stretches; ++k) {
+    const auto [from, to] = met(*cutting, k);
+    for (uint64_t row = from; row < to; ++row, ++piece) {
+      begin[piece] = std::max(cutting->begin[row], cutting->stretch_begin[k]) + shift;
+      end[piece] = std::min(cutting->end[row], cutting->stretch_end[k]) + shift;
+      number[piece] = cutting->number[row];
+      other[piece] = cutting->other[row];
     }
   }
-  return made;
 }

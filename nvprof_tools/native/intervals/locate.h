@@ -15,13 +15,26 @@ __attribute__((visibility("default"))) int nvp_locate(const uint64_t* first, uin
                                                       const int64_t* end, const int64_t* slot, const int64_t* at,
                                                       uint64_t instants, int64_t* found);
 
-// Rows of lanes cut to stretches. Lane `l` has the rows `[first[l], first[l + 1])`, disjoint and in order. Stretch `k` is
-// `[stretch_begin[k], stretch_end[k])` of lane `lane[k]`. With `row` null only counts; else what of each row lies in each
-// stretch goes to `begin_of`, `end_of` and `row`, in order of the stretches. Returns how many there are.
-__attribute__((visibility("default"))) uint64_t nvp_cut(const uint64_t* first, const int64_t* begin, const int64_t* end,
-                                                        const int64_t* lane, const int64_t* stretch_begin,
-                                                        const int64_t* stretch_end, uint64_t stretches,
-                                                        int64_t* begin_of, int64_t* end_of, int64_t* row);
+// Rows of lanes cut to stretches. Lane `l` has the rows `[first[l], first[l + 1])`, disjoint and in order, each with two
+// numbers. Stretch `k` is `[stretch_begin[k], stretch_end[k])` of lane `lane[k]`.
+typedef struct {
+  const uint64_t* first;
+  const int64_t* begin;
+  const int64_t* end;
+  const int32_t* number;
+  const int32_t* other;
+  const int64_t* lane;
+  const int64_t* stretch_begin;
+  const int64_t* stretch_end;
+  uint64_t stretches;
+} nvp_cutting;
+
+// How many pieces there are.
+__attribute__((visibility("default"))) uint64_t nvp_cut_count(const nvp_cutting* cutting);
+
+// What of each row lies in each stretch, moved by `shift`, with its row's numbers; in order of the stretches.
+__attribute__((visibility("default"))) void nvp_cut_fill(const nvp_cutting* cutting, int64_t shift, int64_t* begin,
+                                                         int64_t* end, int32_t* number, int32_t* other);
 
 #ifdef __cplusplus
 }
