@@ -1,4 +1,4 @@
-"""From files to the answer: reads what the user named, finds the log inside the trace where none was named."""
+"""From files to the answer, or to the one that is kept."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nvprof_tools.attribution.attribute import Options, attribute
-from nvprof_tools.errors import SourceError
+from nvprof_tools.attribution.answers import AnswerCache
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
 from nvprof_tools.model.attribution import Attribution
-from nvprof_tools.model.pipeline import Pipeline
-from nvprof_tools.model.quality import QualityItem, Severity, ordered
-from nvprof_tools.model.trace import AppLog, SourceInfo, Trace
-from nvprof_tools.pipelines.load import builtin_pipelines, load_pipeline
+from nvprof_tools.model.trace import Trace
+from nvprof_tools.pipelines.load import BUILTIN_NAMES
 from nvprof_tools.sources.cache import ImportCache
-from nvprof_tools.sources.ncu import read_counters
-from nvprof_tools.sources.nvml_samples import read_nvml
-from nvprof_tools.sources.timeline_log import parse_log, read_log
-from nvprof_tools.timeline import marks
 from nvprof_tools.timeline.memory import capped
-from nvprof_tools.timeline.normalise import load_trace
-from nvprof_tools.timeline.parallel import both
 
 
 def attribute_files(
@@ -43,38 +34,43 @@ def attribute_files(
     :param pipeline: a name or a file; null: the built-in one that fits best.
     :param run: the log's run, from 1; null: the one that fits.
     :param nvml: the NVML samples that ``profile`` wrote.
-    :param cache: a folder that keeps imports; the answer is the same with and without.
+    :param cache: a folder that keeps imports and answers; the answer is the same with and without.
     :raises ToolError: as every step documents.
     """
+    imports = None if cache is None else ImportCache(cache)
+    kept = None
+    if imports is not None:
+        files = [("trace", trace), ("log", log), *(("counters", path) for path in counters), ("nvml", nvml)]
+        if pipeline is not None and pipeline not in BUILTIN_NAMES:
+            files.append(("pipeline", Path(pipeline)))
+        asked = (pipeline, window, run, job, device, replace(limits, memory_bytes=None))
+        kept = AnswerCache(imports, [(part, path) for part, path in files if path is not None], asked)
+        known = kept.get()
+        if known is not None:
+            return known, imports.load(trace, limits, _read)
     with capped(limits.memory_bytes):
-        pipelines = builtin_pipelines() if pipeline is None else (load_pipeline(pipeline),)
-        loaded, given = both(
-            lambda: load_trace(trace, limits) if cache is None else ImportCache(cache).load(trace, limits, load_trace),
-            lambda: None if log is None else read_log(log, pipelines[0], limits),
+        # Only now, since a kept answer needs none of it: readers and engine take longer to import than that to read.
+        from nvprof_tools.attribution.from_files import attributed
+
+        found, loaded = attributed(
+            trace,
+            log=log,
+            counters=counters,
+            pipeline=pipeline,
+            window=window,
+            run=run,
+            job=job,
+            device=device,
+            nvml=nvml,
+            limits=limits,
+            imports=imports,
         )
-        app_log, items = find_log(None, loaded, pipelines[0], limits) if given is None else (given, [])
-        table = read_counters(counters, limits) if counters else None
-        samples = None if nvml is None else read_nvml(nvml, limits)
-        found = attribute(loaded, app_log, pipelines, Options(window, job, device), run, table, samples)
-        inputs = replace(found.inputs, counters=None if table is None else table.source)
-        items += [] if table is None else table.quality
-        return replace(found, inputs=inputs, quality=ordered([*found.quality, *items])), loaded
+        if kept is not None:
+            kept.put(found)
+        return found, loaded
 
 
-def find_log(
-    path: Path | None, trace: Trace, pipeline: Pipeline, limits: Limits
-) -> tuple[AppLog | None, list[QualityItem]]:
-    """The log the user named, else the one the profiler stored in the trace, else the one its timeline marks carry; a
-    stored one that cannot be read is said, not fatal."""
-    if path is not None:
-        return read_log(path, pipeline, limits), []
-    marked = marks.read(trace)
-    kind, text = ("embedded-log", trace.embedded_log) if trace.embedded_log is not None else ("marks", marked.text)
-    if not text:
-        return None, []
-    try:
-        return parse_log(text, pipeline, source=SourceInfo(kind, None, trace.source.sha256), limits=limits), []
-    except SourceError as error:
-        return None, [
-            QualityItem("embedded-log-unusable", Severity.NOTICE, 1, error.message, "give the log with --log")
-        ]
+def _read(trace: Path, limits: Limits) -> Trace:
+    from nvprof_tools.timeline.normalise import load_trace
+
+    return load_trace(trace, limits)

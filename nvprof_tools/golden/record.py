@@ -9,7 +9,7 @@ from typing import Any
 
 import nvprof_tools
 from nvprof_tools.attribution.attribute import Options, attribute
-from nvprof_tools.attribution.run import find_log
+from nvprof_tools.attribution.from_files import find_log
 from nvprof_tools.files.atomic import atomic_directory
 from nvprof_tools.golden import log_text, manifest, reduce, segments
 from nvprof_tools.golden.hashed_pipeline import hashed

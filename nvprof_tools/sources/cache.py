@@ -17,7 +17,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -39,8 +39,9 @@ SETTLED_SECONDS = 3.0
 
 SIDECARS = ("-journal", "-wal")
 
-_CODE = ("model", "sources", "timeline")
+_CODE = ("model", "native", "sources", "timeline")
 """Packages whose code decides what an import holds."""
+_CODE_FILES = frozenset({".py", ".toml", ".cpp", ".h"})
 
 
 class ImportCache:
@@ -65,23 +66,23 @@ class ImportCache:
             raise SourceError(
                 "cache-unsafe", "the cache folder can be written by others", "name a folder of your own: chmod go-w"
             )
-        self._code = _code_digest()
+        self._code = code_digest(_CODE)
 
     def load(self, path: Path, limits: Limits, read: Callable[[Path, Limits], Trace]) -> Trace:
         """The trace of ``path``, from the cache or through ``read`` and then kept.
 
         Directories are never kept, nor a database beside which the rest of a write lies: ``read`` refuses that.
         """
-        if not path.is_file() or any(Path(f"{path}{suffix}").exists() for suffix in SIDECARS):
+        if not whole_file(path):
             return read(path, limits)
-        kept = self._get(self._entry(self._content(path), limits))
+        kept = self._get(self._entry(self.content(path), limits))
         if kept is not None:
             return kept
         trace = read(path, limits)
         # Under the digest of what was read: the file may have changed since it was hashed.
         with suppress(ToolError, OSError):  # a full disk or a second writer is no reason to fail
             arrow_dir.write_tables(trace, self._entry(trace.source.sha256, limits), "arrow")
-            self._trim()
+            self.trim()
         return trace
 
     def _entry(self, content: str, limits: Limits) -> Path:
@@ -89,7 +90,7 @@ class ImportCache:
         made_by = hashlib.sha256(f"{self._code} {limits!r}".encode()).hexdigest()[:16]
         return self.folder / f"{content}-{made_by}"
 
-    def _content(self, path: Path) -> str:
+    def content(self, path: Path) -> str:
         """The file's SHA-256, remembered where the file is as it was."""
         facts = _identity(path)
         note = self.folder / "digests" / hashlib.sha256(repr(facts).encode()).hexdigest()
@@ -117,7 +118,7 @@ class ImportCache:
             return None
         return trace
 
-    def _trim(self) -> None:
+    def trim(self) -> None:
         """Remove the longest unused entries until the rest fits. Best effort; readers keep what they have mapped."""
         entries = []
         for entry in self.folder.iterdir():
@@ -138,13 +139,18 @@ def _identity(path: Path) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _code_digest() -> str:
-    """Of the code that makes imports: another version of it makes other entries."""
+def whole_file(path: Path) -> bool:
+    """Whether it is a file, and no database beside which the rest of a write lies."""
+    return path.is_file() and not any(Path(f"{path}{suffix}").exists() for suffix in SIDECARS)
+
+
+def code_digest(packages: Sequence[str]) -> str:
+    """SHA-256 of the code of these packages of ours: another version of it makes other entries."""
     root = Path(__file__).resolve().parent.parent
     found = hashlib.sha256()
-    for package in _CODE:
-        for source in sorted((root / package).glob("*.py")):
-            found.update(f"{package}/{source.name}\0".encode())
+    for package in packages:
+        for source in sorted(path for path in (root / package).rglob("*") if path.suffix in _CODE_FILES):
+            found.update(f"{source.relative_to(root).as_posix()}\0".encode())
             found.update(source.read_bytes())
     return found.hexdigest()
 

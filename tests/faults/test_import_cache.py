@@ -94,7 +94,7 @@ def test_other_limits_and_other_code(trace: Path, tmp_path: Path, monkeypatch: p
     ImportCache(folder).load(trace, DEFAULT_LIMITS, read)
     with pytest.raises(SourceError):
         ImportCache(folder).load(trace, replace(DEFAULT_LIMITS, table_rows=3), read)
-    monkeypatch.setattr(cache, "_code_digest", lambda: "another version")
+    monkeypatch.setattr(cache, "code_digest", lambda packages: "another version")
     ImportCache(folder).load(trace, DEFAULT_LIMITS, read)
     assert read.times == 3
 
@@ -172,7 +172,7 @@ def test_the_longest_unused_goes(tmp_path: Path) -> None:
                 os.utime(entry, (1_000_000 + i,) * 2)
     assert read.times == 2
     kept.most_bytes = sum(f.stat().st_size for entry in entries(kept.folder) for f in entry.iterdir()) - 1
-    kept._trim()
+    kept.trim()
     kept.load(fixture_trace(ONE), DEFAULT_LIMITS, read)
     assert read.times == 2
     kept.load(fixture_trace(OTHER), DEFAULT_LIMITS, read)

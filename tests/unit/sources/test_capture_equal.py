@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nvprof_tools.attribution.attribute import Options, attribute
-from nvprof_tools.attribution.run import find_log
+from nvprof_tools.attribution.from_files import find_log
 from nvprof_tools.limits import DEFAULT_LIMITS
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.pipelines.load import builtin_pipelines
