@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nvprof_tools.attribution import run as attribution_run
+from nvprof_tools.attribution import from_files
 from nvprof_tools.cli.main import run
 from nvprof_tools.limits import Limits
 from nvprof_tools.model.trace import Trace
-from nvprof_tools.timeline.normalise import load_trace
+from nvprof_tools.timeline import normalise
 from tests.fixture_files import fixture_log, fixture_trace
 
 FIXTURE = "p9_cut"
@@ -31,12 +31,14 @@ def trace(tmp_path: Path) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every trace that was read, not taken from a cache."""
     seen: list[Path] = []
+    plain = normalise.load_trace
 
     def load(path: Path, limits: Limits) -> Trace:
         seen.append(path)
-        return load_trace(path, limits)
+        return plain(path, limits)
 
-    monkeypatch.setattr(attribution_run, "load_trace", load)
+    monkeypatch.setattr(normalise, "load_trace", load)
+    monkeypatch.setattr(from_files, "load_trace", load)
     return seen
 
 
