@@ -12,6 +12,9 @@ from nvprof_tools.native import interval_functions
 from nvprof_tools.native.interval_functions import SweepLayer, SweepPieces
 from nvprof_tools.timeline.intervals import Codes, Index, Ints, Spans, pairs, without
 from nvprof_tools.timeline.lanes import Lanes
+from nvprof_tools.timeline.parallel import processors
+
+SWEEP_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,8 @@ def sweep(lanes: Lanes, layers: Sequence[Layer], rest_category: str) -> Segments
     details: dict[str, int] = {}
     ready = [_ready(layer, categories, details) for layer in layers if len(layer.spans)]
     rest = categories.index(rest_category)
-    pieces = interval_functions.sweep(ready, lanes.base, lanes.end - lanes.start, lanes.start, rest) or _sweep(
-        lanes, ready, rest
-    )
+    walls = (lanes.base, lanes.end - lanes.start, lanes.start)
+    pieces = interval_functions.sweep(ready, *walls, rest, processors(SWEEP_THREADS)) or _sweep(lanes, ready, rest)
     if not _filled(lanes, pieces):
         raise InvariantError(
             "conservation-broken",

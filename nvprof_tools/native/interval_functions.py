@@ -6,7 +6,6 @@ Every function gives null where the library is not there: the caller then goes a
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 SWEEP_PARTS = 64
-MOST_THREADS = 8
 
 
 def covering(begin: Ints, end: Ints, at: Ints) -> Ints | None:
@@ -137,10 +135,12 @@ class SweepPieces:
     label: Codes
 
 
-def sweep(layers: Sequence[SweepLayer], base: Ints, length: Ints, start: Ints, rest: int) -> SweepPieces | None:
+def sweep(
+    layers: Sequence[SweepLayer], base: Ints, length: Ints, start: Ints, rest: int, threads: int = 1
+) -> SweepPieces | None:
     """Walls ``[base, base + length)`` filled with pieces: each instant is of the first layer that covers it, else of
     category ``rest``. A piece ends where its interval ends or an earlier layer's begins. ``start`` is where each wall
-    begins in its own time.
+    begins in its own time. The result does not depend on ``threads``.
     """
     library = native_library()
     if library is None:
@@ -160,7 +160,6 @@ def sweep(layers: Sequence[SweepLayer], base: Ints, length: Ints, start: Ints, r
     given = (Layer * len(layers))(*map(described, layers))
     walls = Walls(*(address(values, np.int64) for values in (base, length, start)), len(base))
     first = np.zeros(SWEEP_PARTS + 1, np.uint64)
-    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     if library.nvp_sweep_count(given, len(layers), ctypes.addressof(walls), threads, first.ctypes.data):
         return None
     count = int(first[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +27,11 @@ def one_at_a_time() -> Iterator[None]:
         yield
     finally:
         _ALONE.reset(token)
+
+
+def processors(most: int) -> int:
+    """How many threads one step may use by itself."""
+    return 1 if _ALONE.get() else min(most, len(os.sched_getaffinity(0)))
 
 
 def at_once(steps: Sequence[Callable[[], T]]) -> list[T]:
