@@ -145,13 +145,14 @@ def locate(owner_key: Ints, owner_start: Ints, owner_end: Ints, key: Ints, at: I
     high = max(int(ends.max()), int(starts.max()), int(at.max()))
     stride = high - low + 1
     if stride * len(unique_keys) < _AXIS_END:
-        begin, end, asked = starts - low, ends - low, at - low
+        # An owner that ends before all else is reversed: as far below as it says it might not fit.
+        begin, end, asked = starts - low, np.maximum(ends, low) - low, at - low
     else:  # Ranks replace times, so that (key, time) packs into one int64 whatever the times are.
         times = distinct(starts, ends, at)
         stride = len(times)
         begin, end, asked = (np.searchsorted(times, t) for t in (starts, ends, at))
     base = group * stride
-    begin, end, asked = begin + base, np.maximum(end, 0) + base, asked + slot * stride
+    begin, end, asked = begin + base, end + base, asked + slot * stride
     # An owner of an earlier key ends below every instant of a later one, so one comparison decides.
     row = covering(begin, end, asked)
     if row is None:
