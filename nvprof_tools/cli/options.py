@@ -51,7 +51,7 @@ cache_option = click.option(
     "--cache",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="NVPROF_TOOLS_CACHE",
-    help="Keep imports in this folder, and take them from there next time; or set NVPROF_TOOLS_CACHE.",
+    help="Keep imports and answers in this folder, and take them from there next time; or set NVPROF_TOOLS_CACHE.",
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import hashlib
 import io
 import json
@@ -20,6 +21,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from nvprof_tools.cli.process import prepare
 from nvprof_tools.errors import EXIT_INTERNAL, ToolError
 from tests.hostile.edits import Edit, Files, applied, draw
 from tests.hostile.kinds import BY_NAME, Kind, lay_down, seeds_of, source_of
@@ -113,6 +115,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--progress", type=Path)
     options = parser.parse_args(arguments)
     kind = BY_NAME[options.kind]
+    prepare()  # as a command does: each thread would otherwise reserve room for a heap of its own
+    gc.enable()  # but this process makes many reports
     plain = [outcome(kind, files) for files in seeds_of(kind.name)]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     outcomes: Counter[str] = Counter()
