@@ -35,7 +35,7 @@ from tests.property.interval_cases import (
     tiled,
 )
 
-often, usually = settled(200), settled(120)
+often, usually = settled(150), settled(100)
 
 
 @pytest.fixture(scope="module", autouse=True)
