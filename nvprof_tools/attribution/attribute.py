@@ -38,6 +38,7 @@ from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.trace import AppLog, LogRun, Trace
 from nvprof_tools.timeline.columns import ints
 from nvprof_tools.timeline.intervals import EMPTY, Ints, union
+from nvprof_tools.timeline.memory import aside
 from nvprof_tools.timeline.parallel import both, side_by_side
 
 
@@ -136,10 +137,10 @@ def _assemble(
     with side_by_side() as steps:
         on_devices = steps.begin(lambda: device_view.view(bounds, work, charges, parts, _background(found)))
         locked = driver_locks.find(evidence, sections, found.owners, parts)
-        section_segments = steps.begin(lambda: segment_tables.section_table(parts, locked))
+        section_segments = steps.begin(lambda: aside(segment_tables.section_table(parts, locked)))
         latency = steps.begin(lambda: figures.latencies(trace, work, bounds))
         memory = steps.begin(lambda: nvml.merged(figures.memory(trace, shown), watched.memory))
-        device_segments = steps.begin(lambda: segment_tables.device_table(on_devices(), charges))
+        device_segments = steps.begin(lambda: aside(segment_tables.device_table(on_devices(), charges)))
         of_devices = steps.begin(
             lambda: device_rows.rows(
                 trace, shown, found, work, on_devices(), of_section, span, pipeline, watched.samples
@@ -147,20 +148,22 @@ def _assemble(
         )
         gaps = steps.begin(lambda: figures.gaps(on_devices(), work))
         partitions = partition_rows.rows(found, parts, locked, of_section, span, pipeline)
-    if options.job is not None and options.job not in {p.job for p in partitions}:
-        raise _unknown_job(options.job, [p.job for p in partitions if p.job is not None])
-    partitions = [p for p in partitions if _asked_for(p, options)]
-    rungs, views, partly = of_devices()
+        if options.job is not None and options.job not in {p.job for p in partitions}:
+            raise _unknown_job(options.job, [p.job for p in partitions if p.job is not None])
+        partitions = [p for p in partitions if _asked_for(p, options)]
+        by_job = jobs.jobs(partitions, placed)
+        basis = figures.Basis(
+            evidence,
+            found.owners,
+            found.waits,
+            len(found.inferred),
+            locked,
+            np.isin(np.arange(len(sections)), [p.section for p in partitions if p.section is not None]),
+        )
+        totals = jobs.summed(partitions)
+        rungs, views, partly = of_devices()
+        overheads = figures.overheads(totals, jobs.summed(views), basis)
     items += partly
-    basis = figures.Basis(
-        evidence,
-        found.owners,
-        found.waits,
-        len(found.inferred),
-        locked,
-        np.isin(np.arange(len(sections)), [p.section for p in partitions if p.section is not None]),
-    )
-    totals, idle = jobs.summed(partitions), jobs.summed(views)
     if placed is not None:
         items.extend(placement.clock_quality(placed))
     items.extend(_section_quality(found, sections))
@@ -173,8 +176,8 @@ def _assemble(
         ladder=tuple(rungs if join is None else _with_counters(rungs, join, span.wall_ns)),
         devices=tuple(views),
         partitions=tuple(partitions),
-        jobs=tuple(jobs.jobs(partitions, placed)),
-        overheads=tuple(figures.overheads(totals, idle, basis)),
+        jobs=tuple(by_job),
+        overheads=tuple(overheads),
         latency=tuple(latency()),
         memory=tuple(memory()),
         gaps=tuple(gap for gap in gaps() if gap.device in shown),

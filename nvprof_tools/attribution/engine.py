@@ -12,6 +12,7 @@ from nvprof_tools.native import interval_functions
 from nvprof_tools.native.interval_functions import SweepLayer, SweepPieces
 from nvprof_tools.timeline.intervals import Codes, Index, Ints, Spans, pairs, without
 from nvprof_tools.timeline.lanes import Lanes
+from nvprof_tools.timeline.memory import room
 from nvprof_tools.timeline.parallel import processors
 
 SWEEP_THREADS = 8
@@ -75,7 +76,7 @@ class Segments:
         moved by ``shift``, in order of the stretches."""
         first = np.searchsorted(self.lane, np.arange(len(self.lanes) + 1, dtype=np.int32)).astype(np.uint64)
         rows = (self.start, self.end, self.category, self.detail)
-        found = interval_functions.cut(first, rows, lane, low, high, shift)
+        found = interval_functions.cut(first, rows, lane, low, high, shift, room)
         if found is not None:
             return found
         low, high = np.maximum(low, self.lanes.start[lane]), np.minimum(high, self.lanes.end[lane])
@@ -97,7 +98,9 @@ def sweep(lanes: Lanes, layers: Sequence[Layer], rest_category: str) -> Segments
     ready = [_ready(layer, categories, details) for layer in layers if len(layer.spans)]
     rest = categories.index(rest_category)
     walls = (lanes.base, lanes.end - lanes.start, lanes.start)
-    pieces = interval_functions.sweep(ready, *walls, rest, processors(SWEEP_THREADS)) or _sweep(lanes, ready, rest)
+    pieces = interval_functions.sweep(ready, *walls, rest, processors(SWEEP_THREADS), room) or _sweep(
+        lanes, ready, rest
+    )
     if not _filled(lanes, pieces):
         raise InvariantError(
             "conservation-broken",

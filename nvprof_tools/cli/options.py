@@ -34,9 +34,13 @@ debug_option = click.option(
 
 
 def _limits(_: click.Context, __: click.Parameter, value: str | None) -> Limits:
+    from nvprof_tools.cli.process import frugal
     from nvprof_tools.limits import parse_limits
 
-    return parse_limits(value or "")
+    limits = parse_limits(value or "")
+    if limits.memory_bytes is not None:
+        frugal()
+    return limits
 
 
 limits_option = click.option(

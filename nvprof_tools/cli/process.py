@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _GIB = 1 << 30
+
+
+def frugal() -> None:
+    """For a process whose memory will be capped; before Arrow is imported, whose own pool reserves a gibibyte at once,
+    and what is reserved counts."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def prepare() -> None:

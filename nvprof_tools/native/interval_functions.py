@@ -6,8 +6,9 @@ Every function gives null where the library is not there: the caller then goes a
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from nvprof_tools.native.library import Cutting, Layer, Pieces, Walls, native_li
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+
+Room = Callable[[int, Any], npt.NDArray[Any]]
+"""Makes an array to fill, as ``np.empty`` does."""
 
 SWEEP_PARTS = 64
 
@@ -94,6 +98,7 @@ def cut(
     low: Ints,
     high: Ints,
     shift: int,
+    room: Room = np.empty,
 ) -> tuple[Ints, Ints, Codes, Codes] | None:
     """What of each row lies in each stretch ``[low, high)`` of a lane, moved by ``shift``, in order of the stretches.
 
@@ -107,8 +112,8 @@ def cut(
     number, other = (np.ascontiguousarray(one, np.int32) for one in rows[2:])
     cutting = Cutting(first.ctypes.data, *_pointers(begin, end, number, other), *_pointers(lane, low, high), len(lane))
     count = library.nvp_cut_count(ctypes.addressof(cutting))
-    times = np.empty(count, np.int64), np.empty(count, np.int64)
-    numbers = np.empty(count, np.int32), np.empty(count, np.int32)
+    times = room(count, np.int64), room(count, np.int64)
+    numbers = room(count, np.int32), room(count, np.int32)
     library.nvp_cut_fill(ctypes.addressof(cutting), shift, *_pointers(*times, *numbers))
     return *times, *numbers
 
@@ -136,7 +141,13 @@ class SweepPieces:
 
 
 def sweep(
-    layers: Sequence[SweepLayer], base: Ints, length: Ints, start: Ints, rest: int, threads: int = 1
+    layers: Sequence[SweepLayer],
+    base: Ints,
+    length: Ints,
+    start: Ints,
+    rest: int,
+    threads: int = 1,
+    room: Room = np.empty,
 ) -> SweepPieces | None:
     """Walls ``[base, base + length)`` filled with pieces: each instant is of the first layer that covers it, else of
     category ``rest``. A piece ends where its interval ends or an earlier layer's begins. ``start`` is where each wall
@@ -163,9 +174,7 @@ def sweep(
     if library.nvp_sweep_count(given, len(layers), ctypes.addressof(walls), threads, first.ctypes.data):
         return None
     count = int(first[-1])
-    made = SweepPieces(
-        np.empty(count, np.int64), np.empty(count, np.int64), *(np.empty(count, np.int32) for _ in range(3))
-    )
+    made = SweepPieces(room(count, np.int64), room(count, np.int64), *(room(count, np.int32) for _ in range(3)))
     out = ctypes.addressof(pieces := _described(made))
     if library.nvp_sweep_fill(given, len(layers), ctypes.addressof(walls), rest, threads, first.ctypes.data, out):
         return None

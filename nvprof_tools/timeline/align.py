@@ -380,7 +380,11 @@ def _one_to_one(work: Work, brackets: Brackets, i: Index, j: Index) -> Ints:
     order = np.lexsort((j, i, delay, np.abs(slack), brackets.worker[j] != usual))
     pair = np.full(len(work), -1, np.int64)
     taken = np.zeros(len(brackets), bool)
-    for row in order.tolist():  # one step a unit or two, not an event
+    # Where a unit and a bracket have only each other there is nothing to choose.
+    alone = (np.bincount(i, minlength=len(work))[i] == 1) & (np.bincount(j, minlength=len(brackets))[j] == 1)
+    pair[i[alone]] = j[alone]
+    taken[j[alone]] = True
+    for row in order[~alone[order]].tolist():  # one step a unit or two, not an event
         a, b = int(i[row]), int(j[row])
         if pair[a] < 0 and not taken[b]:
             pair[a] = b

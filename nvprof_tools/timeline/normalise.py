@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from nvprof_tools.errors import InvariantError
 from nvprof_tools.limits import DEFAULT_LIMITS, Limits
-from nvprof_tools.model.arrays import canonical, from_numpy, ints, validity
+from nvprof_tools.model.arrays import canonical, flat, from_numpy, ints, validity
 from nvprof_tools.model.quality import QualityItem, Severity, ordered
 from nvprof_tools.model.tables import SPECS, TABLES, TableSpec
 from nvprof_tools.model.trace import Session, SourceInfo, Trace
@@ -25,6 +25,7 @@ from nvprof_tools.timeline.embedded_log import embedded_log
 from nvprof_tools.timeline.host_calls import Draft
 from nvprof_tools.timeline.ids import Identities
 from nvprof_tools.timeline.json_metrics import generic_metrics
+from nvprof_tools.timeline.memory import aside
 from nvprof_tools.timeline.nvtx_ranges import nvtx_events
 from nvprof_tools.timeline.parallel import side_by_side
 from nvprof_tools.timeline.plausible import before_call, clip_overlong, unseen_graphs
@@ -91,7 +92,13 @@ class _Work:
             return
         draft = make(rows, self.account(name))
         known = self.drafts.get(name)
-        self.drafts[name] = draft if known is None else _joined(known, draft)
+        self.drafts[name] = _aside(draft if known is None else _joined(known, draft))
+
+
+def _aside(draft: Draft) -> Draft:
+    """The draft, held so that it takes little memory where that is capped."""
+    table = aside(pa.table(draft))
+    return {name: flat(table[name]) for name in draft}
 
 
 def _joined(first: Draft, second: Draft) -> Draft:
@@ -210,7 +217,7 @@ def _finish(work: _Work, numbering: Numbering) -> tuple[dict[str, pa.Table], lis
                 draft[column] = from_numpy(codes[kind][provisional], validity(draft[column]))
         if any(c.name == "api_call" for c in spec.columns):
             draft["api_call"] = _calls(index(), draft)
-        return conform(spec, draft)[0]
+        return aside(conform(spec, draft)[0])
 
     def called() -> tuple[pa.Table, CallIndex]:
         calls = conformed(TABLES["api_calls"], lambda: None)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import subprocess
 import sys
+import tempfile
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fixture_files import fixture_log, fixture_trace
 
+from nvprof_tools.attribution.run import attribute_files
 from nvprof_tools.cli.main import run
 from nvprof_tools.errors import SourceError, UsageError
 from nvprof_tools.limits import DEFAULT_LIMITS, KEYS, Limits, parse_limits
+from nvprof_tools.timeline import memory
 from nvprof_tools.timeline.memory import capped
+from nvprof_tools.timeline.normalise import load_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,6 +126,45 @@ def test_little_memory_changes_no_byte(name: str) -> None:
     free = subprocess.run(command, capture_output=True, check=True)
     tight = subprocess.run([*command, "--limits", "memory=512MiB"], capture_output=True, check=True)
     assert tight.stdout == free.stdout
+
+
+@pytest.mark.parametrize("name", ["p9_gw2", "p9_nonvtx", "torch_graph"])
+def test_what_lies_in_files_is_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every table and view in a file, however small; and none of those files has a name afterwards."""
+    trace, log = fixture_trace(name), fixture_log(name)
+    log_file = log if log.exists() else None
+    free, _ = attribute_files(trace, log=log_file)
+    monkeypatch.setattr(memory, "WORTH_A_FILE", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made = []
+    plain = tempfile.NamedTemporaryFile
+
+    def counted(**how: Any) -> Any:
+        made.append(how)
+        return plain(**how)
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", counted)
+    tight, read = attribute_files(trace, log=log_file, limits=parse_limits("memory=64GiB"))
+    assert len(made) > 10
+    assert all(getattr(free, f.name) == getattr(tight, f.name) for f in fields(free))
+    assert all(table.equals(read[spec]) for spec, table in load_trace(trace).tables.items())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_those_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "WORTH_A_FILE", 1)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(memory.os, "posix_fallocate", full)
+    with pytest.raises(SourceError) as caught, capped(64 << 30):
+        memory.room(9, np.int64)
+    assert caught.value.slug == "temporary-unwritable"
+    monkeypatch.setattr(memory.tempfile, "tempdir", "/dev/null/nowhere")
+    with pytest.raises(SourceError) as caught:
+        attribute_files(fixture_trace("torch_graph"), limits=parse_limits("memory=64GiB"))
+    assert caught.value.slug == "temporary-unwritable"
 
 
 def test_memory_that_is_not_allowed() -> None:
