@@ -74,6 +74,10 @@ step "build library" 60 "${CXX:-g++}" -std=c++17 -O2 -fPIC -shared -fvisibility=
   -o "$folder/libnvprof_native.so"
 [ -e "$folder/libnvprof_native.so" ] && export NVPROF_TOOLS_NATIVE=$folder/libnvprof_native.so
 
+# As an installation would leave it.
+unset PYTHONDONTWRITEBYTECODE
+timeout 60 "$PYTHON" -m compileall -q "$root/nvprof_tools" "$root/nvtx_markers" >/dev/null 2>&1
+
 # --- record and export
 tool "nsys version" 20 "$NSYS" --version
 tool "record" 100 "$NSYS" profile -t cuda,nvtx -s none --cpuctxsw=none --force-overwrite=true -o "$folder/race" \
