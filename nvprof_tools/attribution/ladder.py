@@ -9,7 +9,7 @@ import numpy as np
 
 from nvprof_tools.attribution.metrics import METRIC_RUNGS, Samples
 from nvprof_tools.model.attribution import Rung, Window
-from nvprof_tools.timeline.intervals import Ints, Spans, intersect, sum_exact, union, within, without
+from nvprof_tools.timeline.intervals import Ints, Spans, subtract, sum_exact, union, within
 
 RUNGS = (
     "timeline_sum",
@@ -83,7 +83,7 @@ def ladder(
             busy_ns = sum_exact(end[keep], start[keep])
         elif time is not None:
             busy_ns = time.total
-            drop = causes(without(above, intersect(above, time)))
+            drop = causes(subtract(above, time))
             above = time
         fraction = None if busy_ns is None or window.wall_ns == 0 else busy_ns / window.wall_ns
         rungs.append(Rung(device, rung, busy_ns, fraction, evidence, drop))

@@ -43,7 +43,7 @@ def rows(
     then the log's partitions outside the capture."""
     log = _Log(found.placed, pipeline)
     by_section, sub_keys = totals(parts), details(parts)
-    locks, blockers = _lock_sums(locked, len(found.sections))
+    locks, blockers = _lock_sums(locked, len(found.sections)) if found.evidence.has_os else ([], [])
     sections = found.sections
     touching = (sections.end > span.start_ns) & (sections.start < span.end_ns) & ~found.foreign
     out = []

@@ -36,19 +36,27 @@ def classify_kernels(trace: Trace, pipeline: Pipeline, section: Ints) -> tuple[I
         for row, rule in enumerate(pipeline.stages):
             fits[row, column] = rule.matches(words[n], signatures[s] if s >= 0 else None, None if c < 0 else bool(c))
     code = np.full(len(table), -1, np.int64)
-    thread, at = _launches(trace)
-    group = np.where(section >= 0, section, thread + (int(section.max(initial=-1)) + 1))
-    group = np.where((section < 0) & (thread < 0), -1, group)
     undecided = np.ones(len(table), bool)
+    order: tuple[Ints, Ints] | None = None
     for row, rule in enumerate(pipeline.stages):
+        if not fits[row].any():
+            continue
         hit = undecided & fits[row][inverse]
         other = rule.before or rule.after
         if other is not None:
+            group, at = order = order or _order(trace, section)
             pivot = _first_launch(pipeline, other, fits, inverse, group, at)
             hit &= (pivot >= 0) & ((at < pivot) if rule.before else (at > pivot))
         code[hit] = stages.index(rule.stage)
         undecided &= ~hit
     return code, stages
+
+
+def _order(trace: Trace, section: Ints) -> tuple[Ints, Ints]:
+    """``(group, time)`` of each kernel: launches of one group have an order; −1: of none."""
+    thread, at = _launches(trace)
+    group = np.where(section >= 0, section, thread + (int(section.max(initial=-1)) + 1))
+    return np.where((section < 0) & (thread < 0), -1, group), at
 
 
 def _launches(trace: Trace) -> tuple[Ints, Ints]:

@@ -240,6 +240,19 @@ def shared(begin: Ints, end: Ints, code: Codes, codes: int, low: Ints, high: Int
     return total
 
 
+def subtract(begin: Ints, end: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints] | None:
+    """What of the intervals ``[begin, end)`` lies in none of ``[low, high)``. Both are disjoint and in order, none
+    empty."""
+    library = native_library()
+    if library is None:
+        return None
+    begin, end, low, high = _contiguous(begin, end, low, high)
+    made = [np.empty(len(begin) + len(low), np.int64) for _ in range(2)]
+    rows, spans = _pointers(begin, end), _pointers(low, high)
+    count = library.nvp_subtract(*rows, len(begin), *spans, len(low), *_pointers(*made))
+    return made[0][:count], made[1][:count]
+
+
 def _contiguous(*values: Ints) -> list[Ints]:
     return [np.ascontiguousarray(one, np.int64) for one in values]
 

@@ -156,6 +156,8 @@ def _loaded(path: str) -> ctypes.CDLL | None:
         library.nvp_sums.argtypes = (*[pointer] * 5, count, ctypes.c_int64, count, *[pointer] * 4)
         library.nvp_shared.argtypes = (*[pointer] * 3, count, pointer, pointer, count, pointer)
         library.nvp_shared.restype = None
+        library.nvp_subtract.argtypes = (pointer, pointer, count, pointer, pointer, count, pointer, pointer)
+        library.nvp_subtract.restype = count
     except (OSError, AttributeError):
         return None
     return library

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from nvprof_tools.model.arrays import Ints, canonical, from_numpy, ints, strings
 from nvprof_tools.sources import nsys_schema
 from nvprof_tools.timeline.host_calls import Draft, correlation
 from nvprof_tools.timeline.ids import Codes, Identities, distinct, factorise
+from nvprof_tools.timeline.parallel import side_by_side
 from nvprof_tools.timeline.rows import Account, SessionClock, keep_intervals, optional
 from nvprof_tools.timeline.words import Words, with_default
 
@@ -39,14 +41,19 @@ def kernels(table: pa.Table, clock: SessionClock, words: Words, ids: Identities,
     account.read += table.num_rows
     table, start, end = keep_intervals(table, clock, account)
     launch, told = ints(table["launchType"]), validity(table["launchType"])
-    sized = {f"{b}_{a}": optional(table, f"{b}{a.upper()}", pa.int32()) for b in ("grid", "block") for a in "xyz"}
+    sizes = [(f"{b}_{a}", f"{b}{a.upper()}") for b in ("grid", "block") for a in "xyz"]
+    with side_by_side() as steps:
+        name = steps.begin(lambda: _kernel_name(table, words))
+        texts = [steps.begin(partial(words.names, table[column])) for column in ("demangledName", "mangledName")]
+        sized = {made: steps.begin(partial(optional, table, column, pa.int32())) for made, column in sizes}
+        work = _work(table, start, end, ids)
     return {
-        **_work(table, start, end, ids),
-        **sized,
+        **work,
+        **{made: size() for made, size in sized.items()},
         "graph_node": from_numpy(ints(table["graphNodeId"]), validity(table["graphNodeId"])),
-        "name": _kernel_name(table, words),
-        "signature": words.names(table["demangledName"]),
-        "mangled": words.names(table["mangledName"]),
+        "name": name(),
+        "signature": texts[0](),
+        "mangled": texts[1](),
         "cooperative": from_numpy(
             np.isin(launch, nsys_schema.COOPERATIVE_LAUNCHES),
             told & np.isin(launch, (nsys_schema.REGULAR_LAUNCH, *nsys_schema.COOPERATIVE_LAUNCHES)),

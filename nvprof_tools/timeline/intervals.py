@@ -12,6 +12,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nvprof_tools.native import interval_functions
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 Index: TypeAlias = npt.NDArray[np.intp]
 Codes: TypeAlias = npt.NDArray[np.int32]
@@ -101,6 +103,9 @@ def intersect(a: Spans, b: Spans) -> Spans:
 
 def subtract(a: Spans, b: Spans) -> Spans:
     """Time in ``a`` and not in ``b``."""
+    found = interval_functions.subtract(a.start, a.end, b.start, b.end)
+    if found is not None:
+        return Spans(*found)
     return without(a, intersect(a, b))
 
 

@@ -17,7 +17,7 @@ from nvprof_tools.attribution.sections import Owners, Sections
 from nvprof_tools.native import interval_functions
 from nvprof_tools.native.interval_functions import SweepPieces
 from nvprof_tools.timeline import lanes as lanes_module
-from nvprof_tools.timeline.intervals import Spans
+from nvprof_tools.timeline.intervals import Spans, subtract
 from tests.native.pages.decoder import decoder
 from tests.oracle.depth import settled
 from tests.property.interval_cases import (
@@ -363,3 +363,25 @@ def test_without_the_library() -> None:
         assert interval_functions.cut(first, (one, one, number, number), one, one, one, 0) is None
         assert interval_functions.locate(first, one, one, one, one) is None
         assert interval_functions.oldest(one, one, one) is None
+
+
+@usually
+@given(ORIGINS, disjoint(15), disjoint(15))
+def test_what_a_set_of_time_leaves(origin: int, rows: list[tuple[int, int]], time: list[tuple[int, int]]) -> None:
+    """Touching rows stay two."""
+    begin, end = columns(rows, 2)
+    low, high = columns(time, 2)
+    covered = {at for a, b in time for at in range(a, b)}
+    expected = []
+    for a, b in rows:
+        for at in range(a, b):
+            if at in covered:
+                continue
+            if expected and expected[-1][1] == at > a:
+                expected[-1] = (expected[-1][0], at + 1)
+            else:
+                expected.append((at, at + 1))
+    for left in both(
+        lambda: subtract(Spans(begin + origin, end + origin), Spans(low + origin, high + origin)),
+    ):
+        assert list(zip(left.start - origin, left.end - origin, strict=True)) == expected

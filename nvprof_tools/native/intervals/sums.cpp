@@ -65,3 +65,22 @@ extern "C" void nvp_shared(const int64_t* begin, const int64_t* end, const int32
     }
   }
 }
+
+extern "C" uint64_t nvp_subtract(const int64_t* begin, const int64_t* end, uint64_t rows, const int64_t* set_begin,
+                                 const int64_t* set_end, uint64_t spans, int64_t* left_begin, int64_t* left_end) {
+  uint64_t made = 0, span = 0;
+  for (uint64_t row = 0; row < rows; ++row) {
+    int64_t at = begin[row];
+    span = first_after(set_end, span, spans, at);
+    for (uint64_t k = span; at < end[row]; ++k) {
+      const bool cut = k < spans && set_begin[k] < end[row];
+      const int64_t until = cut ? set_begin[k] : end[row];
+      if (until > at) {
+        left_begin[made] = at;
+        left_end[made++] = until;
+      }
+      at = cut ? set_end[k] : end[row];
+    }
+  }
+  return made;
+}

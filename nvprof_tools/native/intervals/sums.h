@@ -23,6 +23,12 @@ __attribute__((visibility("default"))) void nvp_shared(const int64_t* begin, con
                                                        uint64_t rows, const int64_t* set_begin, const int64_t* set_end,
                                                        uint64_t spans, int64_t* sum);
 
+// What of `[begin[i], end[i])` lies in none of `[set_begin[j], set_end[j])`; both disjoint and in order, none empty. At most
+// `rows + spans` pieces go to `left_begin` and `left_end`; returns how many. O(rows + spans).
+__attribute__((visibility("default"))) uint64_t nvp_subtract(const int64_t* begin, const int64_t* end, uint64_t rows,
+                                                             const int64_t* set_begin, const int64_t* set_end,
+                                                             uint64_t spans, int64_t* left_begin, int64_t* left_end);
+
 #ifdef __cplusplus
 }
 #endif

@@ -267,6 +267,27 @@ void check_shared(Random& random) {
   expect(sum == expected, "nvp_shared", "another sum");
 }
 
+void check_subtract(Random& random) {
+  const int64_t origin = random.origin();
+  const Intervals rows = disjoint(random, random.size(80), origin + random.in(-30, 30));
+  const Intervals set = disjoint(random, random.size(random.in(0, 1) ? 80 : 4), origin + random.in(-30, 200));
+  Ints begin(rows.count() + set.count()), end(begin.size()), from, to;
+  const uint64_t made = nvp_subtract(rows.begin.data(), rows.end.data(), rows.count(), set.begin.data(), set.end.data(),
+                                     set.count(), begin.data(), end.data());
+  for (size_t row = 0; row < rows.count(); ++row) {
+    int64_t at = rows.begin[row];
+    for (size_t k = 0; k < set.count(); ++k) {
+      if (set.end[k] <= at || set.begin[k] >= rows.end[row]) continue;
+      if (set.begin[k] > at) from.push_back(at), to.push_back(set.begin[k]);
+      at = set.end[k];
+    }
+    if (at < rows.end[row]) from.push_back(at), to.push_back(rows.end[row]);
+  }
+  begin.resize(made);
+  end.resize(made);
+  expect(begin == from && end == to, "nvp_subtract", "another rest");
+}
+
 struct Swept {
   Ints begin, end;
   Codes wall, kind, label;
@@ -391,6 +412,7 @@ int main(int count, char** arguments) {
     check_cut(random);
     check_sums(random);
     check_shared(random);
+    check_subtract(random);
     std::vector<size_t> intervals(random.size(3));
     for (size_t& one : intervals) one = random.size(20);
     check_sweep(random, random.size(5), 15, intervals, threads);
