@@ -87,7 +87,7 @@ while True:
     if not hit:
         break
     # Parquet makes hundreds of small writes: after the first ones, in growing steps.
-    number += 1 if {each} or number < 6 else number
+    number += 1 if {each} or number < 3 else number
 """
 
 

@@ -16,7 +16,7 @@ from nvprof_tools.files.atomic import atomic_directory
 from tests.faults.commands import arguments, state
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = int(os.environ.get("FAULT_KILLS", "24"))
+KILLS = int(os.environ.get("FAULT_KILLS", "15"))
 
 VICTIMS = """
 import os, random, signal, sys, time
