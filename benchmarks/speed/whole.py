@@ -17,12 +17,8 @@ from types import ModuleType
 from typing import Any
 
 
-def timed(module: ModuleType, name: str, steps: dict[str, float]) -> None:
-    """Write down what importing takes: ``load_trace``, or ``load`` of the cache."""
-    if name == "load_trace":
-        owner, called = module, name
-    else:
-        owner, called = getattr(module, name), "load"
+def timed(owner: ModuleType | type, called: str, steps: dict[str, float]) -> None:
+    """Write down what importing takes."""
     plain = getattr(owner, called)
 
     def measured(*arguments: Any) -> Any:
@@ -40,15 +36,21 @@ def main() -> int:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--cache", type=Path, help="an import cache; its first run fills it")
+    parser.add_argument("--cache", type=Path, help="keeps imports and answers; its first run fills it")
     options = parser.parse_args()
     began = time.perf_counter(), time.process_time()
-    from nvprof_tools.attribution import run
     from nvprof_tools.cli.process import prepare
 
-    prepare()
+    prepare()  # before numpy starts threads, as a command does
+    from nvprof_tools.attribution import run
+
     steps: dict[str, float] = {}
-    timed(run, "load_trace" if options.cache is None else "ImportCache", steps)
+    if options.cache is None:
+        from nvprof_tools.attribution import from_files
+
+        timed(from_files, "load_trace", steps)
+    else:
+        timed(run.ImportCache, "load", steps)
     found, trace = run.attribute_files(options.trace, log=options.log, cache=options.cache)
     steps["attribute_s"] = round(time.perf_counter() - began[0], 3)
     if options.report is not None:

@@ -52,7 +52,7 @@ def capped(most: int | None) -> Iterator[None]:
     pool = pa.default_memory_pool()
     # What is only reserved counts as well: Arrow's own pool takes much at once, and the C library keeps what was freed.
     pa.set_memory_pool(pa.system_memory_pool())
-    _give_back()
+    _keep_little()
     resource.setrlimit(resource.RLIMIT_DATA, (min([most, *known]), hard))
     token = _CAPPED.set(True)
     try:
@@ -105,7 +105,7 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-def _give_back() -> None:
+def _keep_little() -> None:
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_MMAP_THRESHOLD, MIB)

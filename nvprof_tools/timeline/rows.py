@@ -162,22 +162,26 @@ def optional(table: pa.Table, column: str, to: pa.DataType) -> pa.Array:
     return from_numpy(np.where(fits, values, 0).astype(to.to_pandas_dtype()), fits)
 
 
-def conform(spec: TableSpec, columns: Mapping[str, pa.Array]) -> tuple[pa.Table, Ints]:
+def conform(spec: TableSpec, columns: dict[str, pa.Array]) -> tuple[pa.Table, Ints]:
     """The table as its spec has it, in its spec's order, and where each row came from.
 
     Rows that tie on the sort columns are ordered by all others, so the order the file had them in never shows.
+
+    :param columns: is empty afterwards: of each column only its old or its new order is held.
     """
     table = pa.Table.from_arrays([columns[c.name] for c in spec.columns], schema=spec.schema)
     order = _order(table, spec.sort_by)
     if order is None:
+        columns.clear()
         return table.combine_chunks(), np.arange(table.num_rows)
+    del table
     rows = from_numpy(order)
-    taken = at_once([partial(_taken, table.column(i), rows) for i in range(table.num_columns)])
+    taken = at_once([partial(_taken, columns, c.name, rows) for c in spec.columns])
     return pa.Table.from_arrays(taken, schema=spec.schema), order
 
 
-def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
-    return flat(column).take(rows)
+def _taken(columns: dict[str, pa.Array], name: str, rows: pa.Array) -> pa.Array:
+    return flat(columns.pop(name)).take(rows)
 
 
 def _sort_key(column: pa.ChunkedArray) -> npt_any:
