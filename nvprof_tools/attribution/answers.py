@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -60,23 +61,41 @@ class AnswerCache:
 
     def get(self) -> Attribution | None:
         """The answer, if it is there and sound; its tables are mapped."""
-        if self._name is None or not self._entry.is_dir():
+        if self._name is None or not os.path.lexists(self._entry):
+            return None
+        if self._entry.is_symlink() or not self._entry.is_dir():
+            self._remove()
             return None
         try:
-            found = msgspec.msgpack.decode((self._entry / _REST).read_bytes(), type=Attribution, dec_hook=self._table)
+            found = msgspec.msgpack.decode(self._part(_REST).read_bytes(), type=Attribution, dec_hook=self._table)
             os.utime(self._entry)
-        except (msgspec.MsgspecError, pa.ArrowException, ValueError):
-            shutil.rmtree(self._entry, ignore_errors=True)
-            return None
-        except OSError:  # removed by another process meanwhile, or a part is gone
-            shutil.rmtree(self._entry, ignore_errors=True)
+        except (msgspec.MsgspecError, pa.ArrowException, ValueError, OSError):
+            # Damaged, or a part is gone; or another process has just removed it.
+            self._remove()
             return None
         return found
+
+    def _remove(self) -> None:
+        if self._entry.is_dir() and not self._entry.is_symlink():
+            shutil.rmtree(self._entry, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                self._entry.unlink()
+
+    def _part(self, name: str) -> Path:
+        """A file of the entry, and nothing else: what is no file may never end.
+
+        :raises ValueError: it is none.
+        """
+        path = self._entry / name
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise ValueError("not a file")
+        return path
 
     def _table(self, kind: type, name: object) -> pa.Table:
         if kind is not pa.Table or name not in _TABLES:
             raise ValueError("not a table of an answer")
-        table = pa.ipc.open_file(pa.memory_map(str(self._entry / f"{name}.arrow"))).read_all()
+        table = pa.ipc.open_file(pa.memory_map(str(self._part(f"{name}.arrow")))).read_all()
         table.validate(full=True)
         if not table.schema.equals(_TABLES[str(name)]):
             raise ValueError("another table's rows")

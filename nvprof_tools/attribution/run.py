@@ -45,10 +45,10 @@ def attribute_files(
             files.append(("pipeline", Path(pipeline)))
         asked = (pipeline, window, run, job, device, replace(limits, memory_bytes=None))
         kept = AnswerCache(imports, [(part, path) for part, path in files if path is not None], asked)
-        known = kept.get()
-        if known is not None:
-            return known, imports.load(trace, limits, _read)
     with capped(limits.memory_bytes):
+        known = None if kept is None else kept.get()
+        if known is not None and imports is not None:
+            return known, imports.load(trace, limits, _read)
         # Only now, since a kept answer needs none of it: readers and engine take longer to import than that to read.
         from nvprof_tools.attribution.from_files import attributed
 

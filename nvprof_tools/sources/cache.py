@@ -6,8 +6,8 @@ and writers need no lock, and a killed writer leaves nothing that counts. Entrie
 ``import`` directories are but for the digests: the folder is as trusted as the program itself. One that fails a check
 is removed and made again.
 
-What a file held is remembered by its identity (device, inode, size, times), unless it was changed within the last
-seconds, so that a large trace is not hashed again either.
+What a large file held is remembered by its identity (device, inode, size, times), unless it was changed within the last
+minute, so that a large trace is not hashed again either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from nvprof_tools.errors import SourceError, ToolError
 from nvprof_tools.files.atomic import write_text
-from nvprof_tools.limits import GIB, Limits
+from nvprof_tools.limits import GIB, MIB, Limits
 from nvprof_tools.model.tables import SPECS, TableSpec
 from nvprof_tools.model.trace import Trace
 from nvprof_tools.sources import arrow_dir, digest
@@ -34,8 +34,11 @@ from nvprof_tools.sources.columnar import translated
 
 MOST_BYTES = 64 * GIB
 """Entries beyond this go, the longest unused first."""
-SETTLED_SECONDS = 3.0
-"""A file changed more lately than this may change again without its times showing it."""
+SETTLED_SECONDS = 60.0
+"""A file changed more lately than this may change again without its times showing it: within a tick of the clock, or
+through a mapping, whose pages are written back up to half a minute later."""
+ALWAYS_HASHED = 32 * MIB
+"""Files up to this size are hashed each time: it takes no longer than finding out whether they changed is worth."""
 
 SIDECARS = ("-journal", "-wal")
 
@@ -91,8 +94,10 @@ class ImportCache:
         return self.folder / f"{content}-{made_by}"
 
     def content(self, path: Path) -> str:
-        """The file's SHA-256, remembered where the file is as it was."""
+        """The file's SHA-256; a large one's is remembered where the file is as it was."""
         facts = _identity(path)
+        if path.stat().st_size <= ALWAYS_HASHED:
+            return digest.of_file(path)
         note = self.folder / "digests" / hashlib.sha256(repr(facts).encode()).hexdigest()
         with suppress(OSError, UnicodeDecodeError):
             known = note.read_text("ascii")

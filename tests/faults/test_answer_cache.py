@@ -18,6 +18,7 @@ import pytest
 from nvprof_tools.attribution import answers, from_files
 from nvprof_tools.attribution.run import attribute_files
 from nvprof_tools.errors import AlignmentError, SourceError
+from nvprof_tools.limits import parse_limits
 from nvprof_tools.model.attribution import Attribution
 from nvprof_tools.pipelines.load import builtin_source
 from nvprof_tools.report.base import Report
@@ -157,10 +158,26 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "cut short": lambda entry: _cut(entry / "answer.msgpack"),
     "empty": lambda entry: (entry / "answer.msgpack").write_bytes(b""),
     "of another shape": lambda entry: (entry / "answer.msgpack").write_bytes(b"\x81\xa1a\x01"),
+    "no file": lambda entry: _pipe(entry / "answer.msgpack"),
+    "without end": lambda entry: _endless(entry / "answer.msgpack"),
+    "a table that is no file": lambda entry: _pipe(entry / "section_segments.arrow"),
+    "no directory": lambda entry: (shutil.rmtree(entry), entry.write_text("in the way")),
+    "a link to nowhere": lambda entry: (shutil.rmtree(entry), entry.symlink_to("nowhere")),
+    "a link to elsewhere": lambda entry: entry.rename(entry.with_name("moved")) and entry.symlink_to("moved"),
     "gone": lambda entry: (entry / "answer.msgpack").unlink(),
     "a table cut short": lambda entry: _cut(entry / "device_segments.arrow"),
     "a table gone": lambda entry: (entry / "activities.arrow").unlink(),
@@ -195,5 +212,22 @@ def test_the_rest_of_a_write_beside_it(suffix: str, trace: Path, log: Path, tmp_
 def test_other_code(trace: Path, log: Path, tmp_path: Path, made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     attribute_files(trace, log=log, cache=tmp_path / "cache")
     monkeypatch.setattr(answers, "code_digest", lambda packages: "another version")
+    attribute_files(trace, log=log, cache=tmp_path / "cache")
+    assert len(made) == 2
+
+
+def test_the_cap_on_memory_holds_for_kept_answers(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_files(trace, cache=tmp_path / "cache")
+    with pytest.raises(SourceError) as caught:
+        attribute_files(trace, cache=tmp_path / "cache", limits=parse_limits("memory=1MiB"))
+    assert caught.value.slug == "limit-memory"
+
+
+def test_a_change_that_no_time_shows(trace: Path, log: Path, tmp_path: Path, made: list[Path]) -> None:
+    """As through a mapping: size and times stay."""
+    before = log.stat()
+    attribute_files(trace, log=log, cache=tmp_path / "cache")
+    log.write_bytes(log.read_bytes().replace(b"GPU_END", b"GPU_eND", 1))
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     attribute_files(trace, log=log, cache=tmp_path / "cache")
     assert len(made) == 2

@@ -83,7 +83,10 @@ def test_other_content_under_the_same_name(trace: Path, tmp_path: Path) -> None:
     assert read.times == 2
 
 
-def test_a_file_changed_just_now_is_not_remembered(trace: Path, tmp_path: Path) -> None:
+def test_a_file_changed_just_now_is_not_remembered(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "ALWAYS_HASHED", -1)
     os.utime(trace)
     ImportCache(tmp_path / "cache").load(trace, DEFAULT_LIMITS, load_trace)
     assert not (tmp_path / "cache" / "digests").exists()
@@ -137,6 +140,7 @@ def test_a_damaged_entry_is_made_again(name: str, trace: Path, tmp_path: Path) -
 
 def test_a_note_that_is_none(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "SETTLED_SECONDS", -1e9)
+    monkeypatch.setattr(cache, "ALWAYS_HASHED", -1)
     kept = ImportCache(tmp_path / "cache")
     kept.load(trace, DEFAULT_LIMITS, load_trace)
     (note,) = (tmp_path / "cache" / "digests").iterdir()
