@@ -133,6 +133,8 @@ def _brackets(
         return None
     start, end = (found.placed.time(column) for column in pipeline.bracket_columns)
     keep = (start != NEVER) & (end != NEVER)
+    if not keep.any():
+        return None  # a log without a whole bracket says nothing of the GPU's time
     if not alone:
         mine = np.zeros(len(start), bool)
         log_rows = found.log_row[members]

@@ -36,6 +36,8 @@ ANCHOR_NS = 5_000
 ANOTHER_TIME_NS = 1_000 * MS
 """A log's wall clock this far off is another run's: one machine's clocks do not lie so far apart, runs do."""
 TIGHT_NS = 3 * MS
+UNBOUNDED_NS = -(2**59)
+"""Bounds of an offset below this come from brackets without an end."""
 """Sections of other work fit a foreign log only loosely: its brackets are longer than they are, by chance."""
 
 UNSTARTED = 2**40
@@ -93,18 +95,26 @@ def place(
         for process in np.unique(sections.process).tolist():
             mine = np.flatnonzero((sections.process == process) & (every.last > every.first))
             work = Work(every.first[mine], every.last[mine], every.thread[mine])
-            found = fit(work, brackets, anchor)
-            if found is None or (best is not None and found.matched <= best.matched):
-                continue
-            row = np.full(len(sections), -1, np.int64)
-            row[mine] = found.pair
-            clock = _clock(found, anchor)
-            possible = found.matched + _strays(work, brackets, found)
-            best = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
+            for found in (fit(work, brackets, anchor), _at_anchor(work, brackets, anchor)):
+                if found is None:
+                    continue
+                row = np.full(len(sections), -1, np.int64)
+                row[mine] = found.pair
+                possible = found.matched + _strays(work, brackets, found)
+                clock = _clock(found, anchor)
+                placed = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
+                if best is None or _rank(placed) > _rank(best):
+                    best = placed
     if best is not None and _believable(best):
         return _with_leftovers(best, sections, pipeline) if sections.by_range else best
     anchored = _by_anchor(runs, len(sections) if bool((every.last > every.first).any()) else 0, session, best)
     return anchored if anchored is None or not sections.by_range else _with_leftovers(anchored, sections, pipeline)
+
+
+def _at_anchor(work: Work, brackets: Brackets, anchor: int | None) -> Fit | None:
+    """The pairing where the log's own wall clock says. In a log that stops early most brackets never end, and fit
+    everywhere; those that do end tell."""
+    return None if anchor is None else fit_near(work, brackets, anchor, ANCHOR_NS)
 
 
 def _by_marks(
@@ -145,6 +155,10 @@ def _believable(placed: Placed) -> bool:
     if _of_another_time(clock) and clock.uncertainty_ns is not None:
         return placed.matched == placed.possible and clock.uncertainty_ns <= TIGHT_NS
     return placed.matched >= LEAST_MATCHED * placed.possible
+
+
+def _rank(placed: Placed) -> tuple[bool, int]:
+    return placed.clock.offset_ns is not None and _believable(placed), placed.matched
 
 
 def _of_another_time(clock: Clock) -> bool:
@@ -206,15 +220,16 @@ def _by_anchor(runs: Sequence[LogRun], sections: int, session: Session, best: Pl
 
 def _clock(found: Fit, anchor: int | None) -> Clock:
     inside = anchor is not None and found.low - ANCHOR_NS <= anchor <= found.high + ANCHOR_NS
-    low = max(found.low, -(2**60))
-    offset = min(max(anchor, low), found.high) if inside and anchor is not None else (low + found.high) // 2
+    if found.low < UNBOUNDED_NS:  # no bracket that ends: nothing says how far off the clocks are
+        return Clock("anchor", anchor, anchor_ns=anchor) if inside else Clock("none")
+    offset = min(max(anchor, found.low), found.high) if inside and anchor is not None else found.middle
     return Clock(
         "anchor" if inside else "constraints",
         offset,
-        max(found.high - offset, offset - low, found.spread or 0),
+        max(found.high - offset, offset - found.low, found.spread or 0),
         # A run too short to show a drift has none that was measured.
         None if found.spread is None else found.drift_ppb / 1000,
-        low,
+        found.low,
         found.high,
         anchor,
         anchor is not None and not inside,

@@ -145,7 +145,9 @@ def best(trace: Trace, runs: Sequence[LogRun], pipelines: Sequence[Pipeline]) ->
         if isinstance(found, AlignmentError):
             refused = refused or found
             continue
-        matched = 0 if found.placed is None else found.placed.matched
+        # Pairs under no known offset are nothing that a log explains.
+        known = found.placed is not None and found.placed.clock.offset_ns is not None
+        matched = found.placed.matched if known and found.placed is not None else 0
         fitting.append(((matched, int((found.evidence.ranges.code >= 0).sum())), pipeline, found))
     if not fitting:
         raise refused or UsageError("no-pipeline", "no pipeline was given", "give --pipeline")

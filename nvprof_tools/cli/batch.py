@@ -45,7 +45,11 @@ def batch_command(given: str, output: Path, scheduler: str, workers: int | None,
         click.echo(terminal(f"[{done}/{runs}] {outcome.name}{said}"), err=True)
 
     asked = {key: value for key, value in options.items() if value is not None}
-    rolled = batch(given, output, asked, scheduler=scheduler, workers=workers, seen=seen)
+    try:
+        rolled = batch(given, output, asked, scheduler=scheduler, workers=workers, seen=seen)
+    except KeyboardInterrupt:
+        click.echo("interrupted: what is done is kept, run the same command to go on", err=True)
+        raise
     for line in lines(rolled):
         click.echo(terminal(line))
     return EXIT_CHECK_FAILED if strict and rolled.failures else EXIT_OK

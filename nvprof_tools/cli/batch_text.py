@@ -30,7 +30,10 @@ def lines(rolled: Rollup) -> Iterator[str]:
     if rolled.failures:
         yield ""
         yield "failed:"
-        yield from (f"  {one.name}: {one.slug}: {one.message}" for one in rolled.failures[:MOST_LINES])
+        for one in rolled.failures[:MOST_LINES]:
+            yield f"  {one.name}: {one.slug}: {one.message}"
+            if one.hint:
+                yield f"    hint: {one.hint}"
         yield from _more(failed, "rollup.json has them all")
 
 

@@ -14,6 +14,7 @@ import click
 
 from nvprof_tools.cli.process import prepare
 from nvprof_tools.errors import EXIT_BAD_INPUT, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, InvariantError, ToolError
+from nvprof_tools.files.atomic import FULL
 from nvprof_tools.files.safe_text import terminal
 
 EXIT_INTERRUPTED: Final = 130
@@ -102,13 +103,20 @@ def run(args: Sequence[str] | None = None) -> int:
         # The reader went away (`| head`) and has what it wanted. Keep the interpreter from flushing into it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except OSError as error:
+        if error.errno not in FULL:
+            return _internal(state, error)
+        # Outputs to files say so themselves: this is standard output, and at exit it would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(
+            state, "output-disk-full", "no room left to write to standard output", "free some space", EXIT_BAD_INPUT
+        )
     except MemoryError:
         return _fail(
             state, "out-of-memory", "not enough memory for this input", "use a shorter capture", EXIT_BAD_INPUT
         )
     except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        return _fail(state, "internal", message, "report this as a bug, with the output of --debug", EXIT_INTERNAL)
+        return _internal(state, error)
     return result if isinstance(result, int) else EXIT_OK
 
 
@@ -116,6 +124,11 @@ def main() -> None:
     """The ``nvprof-tools`` program."""
     prepare()
     sys.exit(run())
+
+
+def _internal(state: State, error: Exception) -> int:
+    message = f"{type(error).__name__}: {error}"
+    return _fail(state, "internal", message, "report this as a bug, with the output of --debug", EXIT_INTERNAL)
 
 
 def _fail(state: State, slug: str, message: str, hint: str, code: int) -> int:

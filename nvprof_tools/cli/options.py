@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nvprof_tools.errors import CheckFailed
+from nvprof_tools.errors import CheckFailed, ToolError
 
 if TYPE_CHECKING:
     from nvprof_tools.limits import Limits
@@ -147,6 +147,8 @@ def deliver(report: Report, known: Format, path: Path | None) -> None:
             make(known).render(report, out)
         click.echo(f"wrote {path}", err=True)
         return
+    if sys.stdout is None:
+        raise ToolError("output-unwritable", "standard output is closed", "name a file: -o FILE")
     renderer = make(known)
     if isinstance(renderer, ConsoleTable) and sys.stdout.isatty():
         renderer = ConsoleTable(terminal_style(Style))

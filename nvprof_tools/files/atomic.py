@@ -21,7 +21,8 @@ from typing import BinaryIO, Final
 
 from nvprof_tools.errors import ToolError
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors that mean that there is no room."""
 _NO_TMPFILE: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS})
 _TEMPORARY: Final = ".nvprof-tools-"
 _OPEN_FILES: Final = "/proc/self/fd"
@@ -205,7 +206,7 @@ def _explained(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise ToolError(
                 "output-disk-full", f"no room left to write {path.name!r}", "free some space; what was there is kept"
             ) from error

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,18 @@ def _lost(out: Path, run: Run, options: Mapping[str, Any], error: BaseException)
 
 
 @contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """A terminal interrupts all its processes at once. What is started meanwhile never hears of it, and is stopped in
+    order by the one that does: this process, afterwards."""
+    resource_tracker.ensure_running()  # it lets interrupts through again once it has started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def _client(scheduler: str, workers: int) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
@@ -116,18 +130,20 @@ def _client(scheduler: str, workers: int) -> Iterator[Any]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
     with ExitStack() as stack:
         if scheduler == LOCAL:
-            # Without a dashboard: nothing listens but the scheduler, on this machine only.
-            address: Any = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    dashboard_address=None,
-                    memory_limit=0,
-                    silence_logs=50,
+            # Without a dashboard: what listens does so on this machine only, at ports that are free.
+            with _interrupts_later():
+                address: Any = stack.enter_context(
+                    LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        host="127.0.0.1",
+                        dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": False},
+                        memory_limit=0,
+                        silence_logs=50,
+                    )
                 )
-            )
         else:
             address = scheduler
         try:

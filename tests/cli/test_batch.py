@@ -89,6 +89,29 @@ def test_a_batch_that_is_killed_goes_on(tmp_path: Path) -> None:
     assert len(dataset.dataset(out / "overheads", partitioning="hive").to_table().group_by("run").aggregate([])) == 6
 
 
+def test_an_interrupt_from_the_terminal(tmp_path: Path) -> None:
+    """It reaches all processes at once; one line says how to go on, and nothing is left running."""
+    folder, out = fleet(tmp_path / "fleet", 12), tmp_path / "out"
+    command = [*COMMAND, "batch", str(folder), "-o", str(out), "--workers", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        until = time.monotonic() + 120
+        while not list((out / "runs").glob("*.json")) and started.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        os.killpg(started.pid, signal.SIGINT)
+        _, said = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert [line for line in said.splitlines() if not line.startswith("[")] == [
+        "interrupted: what is done is kept, run the same command to go on"
+    ]
+    until = time.monotonic() + 20
+    with pytest.raises(ProcessLookupError):  # the last of its helpers end a moment later
+        while time.monotonic() < until:
+            os.killpg(started.pid, 0)
+            time.sleep(0.05)
+
+
 def test_rows_of_a_run_whose_trace_broke_are_dropped(tmp_path: Path) -> None:
     trace, out = tmp_path / "t.sqlite", tmp_path / "out"
     shutil.copy(fixture_trace(FIXTURE), trace)

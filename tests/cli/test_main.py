@@ -242,3 +242,27 @@ def test_the_program_is_the_same_as_its_function(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SystemExit) as stopped:
         main_module.main()
     assert stopped.value.code == 7
+
+
+@pytest.mark.parametrize("command", [["attribute", "TRACE"], ["--help"]])
+def test_standard_output_without_room(command: list[str]) -> None:
+    """Is no bug of ours."""
+    program = "import sys; from nvprof_tools.cli.main import main; main()"
+    words = [str(fixture_trace("p9_cut")) if word == "TRACE" else word for word in command]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 3
+    assert done.stderr.startswith("error[output-disk-full]: ")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_standard_output_closed() -> None:
+    program = "import sys; from nvprof_tools.cli.main import main; main()"
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", program, "attribute", str(fixture_trace("p9_cut"))],
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("error[output-unwritable]: ")

@@ -138,3 +138,47 @@ def test_a_job_that_is_not_there_is_a_typing_error() -> None:
         attribute_files(fixture_trace("p9_gw2"), log=fixture_log("p9_gw2"), job="6cdff066")
     assert caught.value.slug == "unknown-job"
     assert "6cdff066-dc7f-41aa-ae5a-ccbb439bd9a3" in caught.value.hint
+
+
+def _stopped_after(ends: int, folder: Path) -> Path:
+    """The log of ``p9_gw2`` as it stood when so many brackets had ended."""
+    lines = fixture_log("p9_gw2").read_text("utf-8", "surrogateescape").splitlines(keepends=True)
+    last = [row for row, line in enumerate(lines) if "GPU_END" in line][ends - 1]
+    path = folder / f"{ends}.log"
+    path.write_text("".join(lines[: last + 1]), "utf-8", "surrogateescape")
+    return path
+
+
+@pytest.mark.parametrize("ends", range(1, 10))
+def test_a_log_that_stops_early(ends: int, tmp_path: Path) -> None:
+    """Copied while the daemon runs: what it covers is attributed, with the whole log's clock."""
+    trace = fixture_trace("p9_gw2")
+    whole, _ = attribute_files(trace, log=fixture_log("p9_gw2"))
+    found, _ = attribute_files(trace, log=_stopped_after(ends, tmp_path))
+    assert found.pipeline == "cuzk"
+    assert found.clock.offset_ns is not None and whole.clock.offset_ns is not None
+    assert abs(found.clock.offset_ns - whole.clock.offset_ns) < 1_000_000
+    closed = {
+        (p.job, p.partition): p for p in found.partitions if p.bracket_end_ns is not None and p.section is not None
+    }
+    assert len(closed) >= ends - 1
+    for partition in whole.partitions:
+        own = closed.get((partition.job, partition.partition))
+        if own is not None:
+            assert (own.start_ns, own.end_ns) == (partition.start_ns, partition.end_ns)
+
+
+@pytest.mark.parametrize("anchored", [True, False])
+def test_a_log_whose_brackets_never_end(anchored: bool, tmp_path: Path) -> None:
+    """It says nothing of the GPU's time, and nothing bounds the clocks' distance: neither is a number."""
+    lines = fixture_log("p9_gw2").read_text("utf-8", "surrogateescape").splitlines(keepends=True)
+    path = tmp_path / "endless.log"
+    kept = [line for line in lines if "GPU_END" not in line and (anchored or "starting cuzk engine" not in line)]
+    path.write_text("".join(kept), "utf-8", "surrogateescape")
+    found, _ = attribute_files(fixture_trace("p9_gw2"), log=path)
+    assert found.clock.uncertainty_ns is None
+    assert found.clock.low_ns is None
+    assert (found.clock.method, found.clock.offset_ns is None) == (("anchor", False) if anchored else ("none", True))
+    rungs = {rung.rung: rung.busy_ns for rung in found.ladder}
+    assert rungs["timeline_sum"] is None and rungs["timeline_bracket"] is None
+    assert rungs["kernel_busy"]
