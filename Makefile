@@ -7,6 +7,7 @@ STAMP = $(VENV)/.installed-$(shell cat pyproject.toml setup.py 2>/dev/null | cks
 .PHONY: demo test lint types reports docs clean
 
 $(STAMP):
+	@echo "installing into $(VENV): a few minutes the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	rm -f $(VENV)/.installed-* && touch $@

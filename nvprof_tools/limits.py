@@ -75,4 +75,4 @@ def parse_limits(text: str) -> Limits:
 
 
 def _malformed(what: str) -> UsageError:
-    return UsageError("limits-malformed", what, "write KEY=N,… with the keys " + ", ".join(KEYS))
+    return UsageError("limits-malformed", what, "write KEY=N,… (sizes as 8GiB) with the keys " + ", ".join(KEYS))

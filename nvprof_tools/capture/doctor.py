@@ -53,7 +53,7 @@ def examine(folder: Path, root: Path = Path("/"), environ: Mapping[str, str] | N
         _collector_cupti(environ, root),
         _injection(environ),
         _importer(nsys, instead),
-        _profiler("ncu", ncu, "note", "install Nsight Compute: --counters needs it"),
+        _profiler("ncu", ncu, "note", "install Nsight Compute to count; its reports are read without it"),
         driver,
         _cupti(nsys, root),
         _counters(root),
@@ -136,6 +136,7 @@ def _cupti(nsys: Tool | None, root: Path) -> Check:
     places = [] if nsys is None else [Path(os.path.realpath(nsys.path)).parent]
     found = [p for place in places for p in place.glob("libcupti.so*")]
     found += root.glob("usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*")
+    found += root.glob("usr/local/cuda*/lib64/libcupti.so*")
     if found:
         return Check("CUPTI", "ok", str(sorted(found)[0]))
     return Check(

@@ -214,8 +214,8 @@ def _overheads(rows: Sequence[Overhead], style: Style) -> Iterator[Text]:
 
 
 def _lock(o: Overhead) -> str:
-    if not o.driver_lock_ns:
-        return "" if o.driver_lock_ns == 0 else MISSING
+    if o.driver_lock_ns is None:
+        return MISSING
     who: dict[str, int] = {}
     for name, length in o.blockers.items():
         known = "pinning" if name in PINNING else name
