@@ -1,7 +1,8 @@
 """Outputs that are there whole or not at all: a killed run or a full disk leaves the old file or the new one.
 
-The file is written without a name where the system can (nothing is left of it when the process dies), else under a
-temporary name beside the target; it is flushed to the disk and only then takes the target's place.
+The file is written without a name where the system can (nothing is left of it when the process dies, but in the instant
+between its getting a name and its place), else under a temporary name beside the target; it is flushed to the disk and
+only then takes the target's place. What was left under a temporary name goes when something is written beside it later.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OPEN_FILES: Final = "/proc/self/fd"
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 _ABANDONED_SECONDS: Final = 60
-"""A temporary directory this old that nobody holds is what a killed run left."""
+"""A temporary file or directory this old that nobody holds is what a killed run left."""
 
 
 @contextmanager
@@ -46,8 +47,11 @@ def atomic_writer(path: Path) -> Iterator[BinaryIO]:
             with target.open("wb") as device:
                 yield device
             return
+        _sweep(target.parent)
         out, name = _create(target)
         try:
+            with suppress(OSError):
+                fcntl.flock(out.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
                 os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))
             yield out
@@ -124,17 +128,21 @@ def _hold(folder: Path) -> int:
 
 
 def _sweep(parent: Path) -> None:
-    """Removes temporary directories of ours that killed runs left: no process holds them. Best effort."""
-    for folder in parent.glob(f"{_TEMPORARY}*.tmp"):
+    """Removes temporary files and directories of ours that killed runs left: no process holds them. Best effort."""
+    for left in parent.glob(f"{_TEMPORARY}*.tmp"):
         with suppress(OSError):
-            status = folder.lstat()
+            status = left.lstat()
             young = time.time() - max(status.st_mtime, status.st_ctime) < _ABANDONED_SECONDS
-            if young or not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+            known = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+            if young or not known or status.st_uid != os.getuid():
                 continue
-            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            handle = os.open(left, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                if stat.S_ISDIR(status.st_mode):
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()
             finally:
                 os.close(handle)
 

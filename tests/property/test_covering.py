@@ -6,12 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nvprof_tools.native import interval_functions, library
 from nvprof_tools.timeline import lanes
 from tests.native.pages.decoder import decoder
+from tests.oracle.depth import settled
 
 TIMES = st.one_of(st.integers(-8, 8), st.integers(-(2**63), 2**63 - 1))
 
@@ -26,7 +27,7 @@ def loop(begin: list[int], end: list[int], at: int) -> int:
     return covering[-1] if covering else -1
 
 
-@settings(max_examples=400, deadline=None)
+@settled(150)
 @given(st.lists(st.tuples(TIMES, TIMES), max_size=25), st.lists(TIMES, max_size=25), st.booleans())
 def test_the_last_that_covers(intervals: list[tuple[int, int]], instants: list[int], rising: bool) -> None:
     """Reversed and empty intervals cover nothing; instants come in any order."""
@@ -43,7 +44,7 @@ def test_the_last_that_covers(intervals: list[tuple[int, int]], instants: list[i
 INTERVALS = st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9), st.integers(-1, 2)), max_size=20)
 
 
-@settings(max_examples=400, deadline=None)
+@settled(150)
 @given(INTERVALS)
 def test_the_innermost_label(intervals: list[tuple[int, int, int]]) -> None:
     """Instant by instant what the last interval that covers it says, and no two pieces that could be one."""

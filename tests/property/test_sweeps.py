@@ -35,7 +35,7 @@ from tests.property.interval_cases import (
     tiled,
 )
 
-often, usually = settled(150), settled(100)
+often, usually = settled(80), settled(50)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -51,7 +51,8 @@ def folder() -> Path:
 def decoder() -> Path:
     """The library; without a compiler the test is skipped."""
     built = Path(library.__file__).with_name(library.NAME)
-    if built.exists() and built.stat().st_mtime > max(p.stat().st_mtime for p in SOURCES.parent.rglob("*.[ch]*")):
+    sources = [path for path in SOURCES.parent.rglob("*") if path.suffix in {".cpp", ".h"}]
+    if built.exists() and built.stat().st_mtime > max(path.stat().st_mtime for path in sources):
         return built
     fresh: Path | None = builder().build(folder())
     if fresh is None:

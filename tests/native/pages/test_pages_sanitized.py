@@ -14,7 +14,7 @@ from tests.hostile.test_pages_mutants import BASES, base
 from tests.native.pages.decoder import SOURCES, builder, folder
 from tests.native.pages.tables import Recipe, make
 
-MUTANTS = int(os.environ.get("NVPROF_PAGE_MUTANTS", "3600"))
+MUTANTS = int(os.environ.get("NVPROF_PAGE_MUTANTS", "2400"))
 WANTS = ("1 3 1 1", "1 2 1 1", "1 2", "1 3", "1 2 1", "0 3 1 1")
 """What is read of each base: 1 integers, 2 strings, 3 a dictionary, 0 nothing."""
 
