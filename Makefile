@@ -19,7 +19,7 @@ demo: $(STAMP)
 COVERAGE_FLOOR ?= 95
 test: $(STAMP) lint types
 	$(BIN)/python -m pytest -n auto --golden fixtures/golden --cov=nvprof_tools.sources --cov=nvprof_tools.timeline \
-	  --cov=nvprof_tools.attribution --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
+	  --cov=nvprof_tools.attribution --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR) --durations=20
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -19,4 +19,4 @@ def settled(usual: int) -> settings:
     return settings(max_examples=examples(usual), deadline=None, derandomize=not DEEP, database=None)
 
 
-thorough = settled(100)
+thorough = settled(60)

@@ -62,7 +62,7 @@ def test_intervals(rows: list[tuple[int | None, int | None]], shift: int, stop: 
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(TIME, max_size=25), SHIFT, END)
 def test_instants(times: list[int | None], shift: int, stop: int | None) -> None:
     account = Account("x", read=len(times))
@@ -77,7 +77,7 @@ def test_instants(times: list[int | None], shift: int, stop: int | None) -> None
     assert account.kept == len(expected)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.none() | SMALL | WHOLE, max_size=20))
 def test_narrowing_never_wraps(values: list[int | None]) -> None:
     table = pa.Table.from_arrays([column(values)], names=["v"])
@@ -85,7 +85,7 @@ def test_narrowing_never_wraps(values: list[int | None]) -> None:
     assert narrowed.to_pylist() == [v if v is not None and -(2**31) <= v < 2**31 else None for v in values]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(SMALL | WHOLE, st.integers(-2, 2) | WHOLE), max_size=30))
 def test_distinct_combinations(rows: list[tuple[int, int]]) -> None:
     codes, combos = distinct(column([r[0] for r in rows]), column([r[1] for r in rows]))
@@ -100,7 +100,7 @@ def test_pairs(rows: list[tuple[int, int]]) -> None:
     assert [divmod(p, 10) for p in pairs[codes].tolist()] == rows
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.none() | st.sampled_from(["b", "a", "", "ä", "aa"]), max_size=20), st.randoms())
 def test_names_do_not_show_the_order_they_came_in(names: list[str | None], source: object) -> None:
     words = ["", "a", "aa", "b", "ä", "unused"]
@@ -116,7 +116,7 @@ def test_names_do_not_show_the_order_they_came_in(names: list[str | None], sourc
 CALL = st.tuples(SMALL, SMALL, st.integers(0, 1), st.sampled_from(["a", "b"]), st.none() | SMALL)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(CALL, max_size=20), st.randoms())
 def test_order_is_total(rows: list[tuple[int, int, int, str, int | None]], source: object) -> None:
     def table(items: list[tuple[int, int, int, str, int | None]]) -> pa.Table:

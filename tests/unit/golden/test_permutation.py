@@ -44,7 +44,7 @@ def test_two_samples_agree_with_relabellings_counted_one_by_one(a: list[int], b:
 
 
 @given(st.lists(st.integers(-30, 30), min_size=2, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_paired_differences_agree_with_sign_flips_counted_one_by_one(differences: list[int]) -> None:
     def statistic(values: list[int]) -> float:
         size = abs(fmean(values))

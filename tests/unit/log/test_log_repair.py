@@ -161,7 +161,7 @@ def test_tear_a_line_by_another_event(line: int, other: int, cut: int) -> None:
     assert Counter(event for run in log.runs for event in events(run)) == EXPECTED
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     tears=st.lists(
         st.tuples(st.integers(0, len(LINES) - 1), st.integers(1, 120), st.sampled_from(INTRUDERS[:5])),
@@ -177,7 +177,7 @@ def test_many_tears(tears: list[tuple[int, int, str]]) -> None:
     accounted(read("\n".join(torn) + "\n"), INTRUDERS[5])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=400), place=st.integers(0, len("\n".join(LINES))))
 def test_any_bytes_in_between(data: bytes, place: int) -> None:
     whole = "\n".join(LINES).encode()

@@ -188,7 +188,7 @@ def test_against_brute_force(calls: list[Call]) -> None:
         assert job.wall_ms == max(c.end for c in own) - min(c.synth_start for c in own)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.integers(1, 10**9))
 def test_shifted_clocks_change_nothing(calls: list[Call], shift: int) -> None:
     times = ("synth_start", "synth_end", "sent", "picked", "start", "end")
@@ -197,7 +197,7 @@ def test_shifted_clocks_change_nothing(calls: list[Call], shift: int) -> None:
     assert (one.totals, one.steady, one.jobs) == (two.totals, two.steady, two.jobs)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(histories())
 def test_the_steady_state_is_the_rest(calls: list[Call]) -> None:
     s = summary("\n".join(log_of(calls)))
