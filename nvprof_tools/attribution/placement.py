@@ -95,7 +95,8 @@ def place(
         for process in np.unique(sections.process).tolist():
             mine = np.flatnonzero((sections.process == process) & (every.last > every.first))
             work = Work(every.first[mine], every.last[mine], every.thread[mine])
-            for found in (fit(work, brackets, anchor), _at_anchor(work, brackets, anchor)):
+            for search in (fit, _at_anchor):
+                found = search(work, brackets, anchor)
                 if found is None:
                     continue
                 row = np.full(len(sections), -1, np.int64)
@@ -105,6 +106,8 @@ def place(
                 placed = Placed(run, clock, process, row, found.matched, possible, drift_ppb=found.drift_ppb)
                 if best is None or _rank(placed) > _rank(best):
                     best = placed
+                if _rank(placed)[0]:
+                    break
     if best is not None and _believable(best):
         return _with_leftovers(best, sections, pipeline) if sections.by_range else best
     anchored = _by_anchor(runs, len(sections) if bool((every.last > every.first).any()) else 0, session, best)

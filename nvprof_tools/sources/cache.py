@@ -12,12 +12,13 @@ minute, so that a large trace is not hashed again either.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,7 @@ SETTLED_SECONDS = 60.0
 """A file changed more lately than this may change again without its times showing it: within a tick of the clock, or
 through a mapping, whose pages are written back up to half a minute later."""
 ALWAYS_HASHED = 32 * MIB
-"""Files up to this size are hashed each time: it takes no longer than finding out whether they changed is worth."""
+"""Files up to this size are hashed each time: it takes so little that their times need not be trusted."""
 
 SIDECARS = ("-journal", "-wal")
 
@@ -149,11 +150,13 @@ def whole_file(path: Path) -> bool:
     return path.is_file() and not any(Path(f"{path}{suffix}").exists() for suffix in SIDECARS)
 
 
-def code_digest(packages: Sequence[str]) -> str:
-    """SHA-256 of the code of these packages of ours: another version of it makes other entries."""
-    root = Path(__file__).resolve().parent.parent
+@functools.cache
+def code_digest(packages: tuple[str, ...]) -> str:
+    """SHA-256 of the code of these packages of ours, and of the markers' names, which both imports and answers go by:
+    another version of it makes other entries."""
+    root = Path(__file__).resolve().parent.parent.parent
     found = hashlib.sha256()
-    for package in packages:
+    for package in (*(f"nvprof_tools/{name}" for name in packages), "nvtx_markers"):
         for source in sorted(path for path in (root / package).rglob("*") if path.suffix in _CODE_FILES):
             found.update(f"{source.relative_to(root).as_posix()}\0".encode())
             found.update(source.read_bytes())

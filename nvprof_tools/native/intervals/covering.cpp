@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <queue>
+#include <stack>
 #include <utility>
 #include <vector>
 
@@ -76,51 +77,19 @@ class Pieces {
   uint64_t count_ = 0;
 };
 
-}  // namespace
-
-extern "C" int nvp_innermost(const int64_t* begin, const int64_t* end, const int64_t* label, uint64_t intervals,
-                             int64_t* piece_begin, int64_t* piece_end, int64_t* piece_label, uint64_t* pieces) {
+// At each instant the number of the interval that is on top of `open` of those that cover it; `open` is a stack or a queue
+// by age. 0, or 1 when there is no memory.
+template <class Open>
+int flattened(Open open, const int64_t* begin, const int64_t* end, const int64_t* number, uint64_t intervals,
+              Pieces made, uint64_t* pieces) {
   try {
-    Pieces made(piece_begin, piece_end, piece_label);
-    std::vector<uint64_t> open;  // the last to begin on top
-    int64_t at = 0;              // all time before is given
-    const auto until = [&](int64_t instant) {
-      while (!open.empty() && at < instant) {
-        const uint64_t top = open.back();
-        const int64_t stop = std::min(end[top], instant);
-        if (stop > at) {
-          made.add(at, stop, label[top]);
-          at = stop;
-        }
-        if (end[top] <= instant) open.pop_back();
-      }
-    };
-    for (uint64_t k = 0; k < intervals; ++k) {
-      until(begin[k]);
-      at = begin[k];
-      open.push_back(k);
-    }
-    until(INT64_MAX);
-    *pieces = made.count();
-    return 0;
-  } catch (const std::bad_alloc&) {
-    return 1;
-  }
-}
-
-extern "C" int nvp_oldest(const int64_t* begin, const int64_t* end, const int64_t* age, uint64_t intervals,
-                          int64_t* piece_begin, int64_t* piece_end, int64_t* piece_age, uint64_t* pieces) {
-  try {
-    Pieces made(piece_begin, piece_end, piece_age);
-    const auto older = [age](uint64_t a, uint64_t b) { return age[a] > age[b]; };
-    std::priority_queue<uint64_t, std::vector<uint64_t>, decltype(older)> open(older);
     int64_t at = 0;  // all time before is given
     const auto until = [&](int64_t instant) {
       while (!open.empty() && at < instant) {
         const uint64_t top = open.top();
         const int64_t stop = std::min(end[top], instant);
         if (stop > at) {
-          made.add(at, stop, age[top]);
+          made.add(at, stop, number[top]);
           at = stop;
         }
         if (end[top] <= instant) open.pop();
@@ -138,4 +107,19 @@ extern "C" int nvp_oldest(const int64_t* begin, const int64_t* end, const int64_
   } catch (const std::bad_alloc&) {
     return 1;
   }
+}
+
+}  // namespace
+
+extern "C" int nvp_innermost(const int64_t* begin, const int64_t* end, const int64_t* label, uint64_t intervals,
+                             int64_t* piece_begin, int64_t* piece_end, int64_t* piece_label, uint64_t* pieces) {
+  const std::stack<uint64_t, std::vector<uint64_t>> last_on_top;
+  return flattened(last_on_top, begin, end, label, intervals, {piece_begin, piece_end, piece_label}, pieces);
+}
+
+extern "C" int nvp_oldest(const int64_t* begin, const int64_t* end, const int64_t* age, uint64_t intervals,
+                          int64_t* piece_begin, int64_t* piece_end, int64_t* piece_age, uint64_t* pieces) {
+  const auto younger = [age](uint64_t a, uint64_t b) { return age[a] > age[b]; };
+  const std::priority_queue<uint64_t, std::vector<uint64_t>, decltype(younger)> oldest_on_top(younger);
+  return flattened(oldest_on_top, begin, end, age, intervals, {piece_begin, piece_end, piece_age}, pieces);
 }
