@@ -10,7 +10,18 @@ import numpy as np
 from nvprof_tools.attribution.evidence import Evidence
 from nvprof_tools.attribution.sections import Held, Owners, Sections
 from nvprof_tools.native import interval_functions
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, complement, covers, distinct, intersect, union, without
+from nvprof_tools.timeline.intervals import (
+    Index,
+    Ints,
+    Spans,
+    complement,
+    covers,
+    distinct,
+    intersect,
+    pairs,
+    union,
+    without,
+)
 from nvprof_tools.timeline.lanes import slots
 
 HANDOVER = -2
@@ -79,11 +90,7 @@ def oldest(start: Ints, end: Ints, label: Ints) -> tuple[Spans, Ints]:
 
 def _label(rest: Spans, spans: Spans, label: Ints) -> tuple[Spans, Ints]:
     """``rest ∩ spans`` with the labels of ``spans``, which may touch."""
-    low = np.searchsorted(spans.end, rest.start, side="right")
-    high = np.searchsorted(spans.start, rest.end, side="left")
-    count = np.maximum(high - low, 0)
-    i = np.repeat(np.arange(len(rest)), count)
-    j = np.repeat(low, count) + np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
+    j, i = pairs(spans, rest)
     return Spans(np.maximum(rest.start[i], spans.start[j]), np.minimum(rest.end[i], spans.end[j])), label[j]
 
 

@@ -125,13 +125,10 @@ def without(a: Spans, inside: Spans) -> Spans:
     return Spans(start[keep], end[keep])
 
 
-def clip(start: Ints, end: Ints, low: int, high: int) -> tuple[Ints, Ints]:
-    """Rows cut to ``[low, high)``; rows outside become empty (``end <= start``), so indices keep their meaning."""
-    return np.maximum(start, low), np.minimum(end, high)
-
-
 def within(a: Spans, low: int, high: int) -> Spans:
     """What of ``a`` lies in ``[low, high)``: all but its ends is shared."""
+    if high <= low:
+        return EMPTY
     first, last = int(np.searchsorted(a.end, low, side="right")), int(np.searchsorted(a.start, high, side="left"))
     start, end = a.start[first:last], a.end[first:last]
     if len(start) and (start[0] < low or end[-1] > high):
@@ -150,18 +147,3 @@ def covers(a: Spans, at: Ints) -> npt.NDArray[np.bool_]:
         return np.zeros(len(at), bool)
     i = np.searchsorted(a.start, at, side="right") - 1
     return np.asarray((i >= 0) & (at < a.end[np.maximum(i, 0)]))
-
-
-def overlap(start: Ints, end: Ints, a: Spans) -> Ints:
-    """For each row ``[start, end)``, how much of it ``a`` covers, ns."""
-    if len(a) == 0:
-        return np.zeros(len(start), np.int64)
-    before = np.concatenate([[0], np.cumsum(a.end - a.start)])
-
-    def covered_until(t: Ints) -> Ints:
-        i = np.searchsorted(a.start, t, side="right")
-        full = before[np.maximum(i - 1, 0)]
-        part = np.where(i > 0, np.minimum(t, a.end[np.maximum(i - 1, 0)]) - a.start[np.maximum(i - 1, 0)], 0)
-        return np.asarray(full + part, np.int64)
-
-    return np.where(end > start, covered_until(end) - covered_until(start), 0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from nvprof_tools.errors import SourceError
 from nvprof_tools.native import interval_functions
 from nvprof_tools.native.interval_functions import covering, innermost
-from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, union
+from nvprof_tools.timeline.intervals import Index, Ints, Spans, distinct, ranges, union
 
 _AXIS_END = 2**62
 
@@ -258,9 +258,7 @@ def overlapping(
     known = (slot < len(unique_keys)) & (np.append(unique_keys, 0)[slot] == key) & (end > start)
     low = np.searchsorted(reach, slot * stride + np.searchsorted(times, start), side="right")
     high = np.searchsorted(begin, slot * stride + np.searchsorted(times, end), side="left")
-    count = np.where(known, np.maximum(high - low, 0), 0)
-    row = np.repeat(np.arange(len(key)), count)
-    at = np.repeat(low, count) + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    at, row = ranges(low, np.where(known, high, low))
     meets = (keys[at] == key[row]) & (ends[at] > start[row]) & (starts[at] < end[row])
     return row[meets], order[at[meets]]
 

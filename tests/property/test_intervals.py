@@ -76,19 +76,10 @@ def test_covers(rows: Rows, at: list[int]) -> None:
 
 
 @thorough
-@given(rows_of(SMALL), rows_of(SMALL))
-def test_overlap(rows: Rows, others: Rows) -> None:
-    covered = points(others)
-    wanted = [len(points([row]) & covered) for row in rows]
-    assert intervals.overlap(*columns(rows), spans(others)).tolist() == wanted
-
-
-@thorough
 @given(rows_of(SMALL), SMALL, SMALL)
-def test_clip_keeps_row_numbers(rows: Rows, low: int, high: int) -> None:
-    start, end = intervals.clip(*columns(rows), low, high)
-    for row, a, b in zip(rows, start.tolist(), end.tolist(), strict=True):
-        assert points([(a, b)]) == points([row]) & set(range(low, high))
+def test_within(rows: Rows, low: int, high: int) -> None:
+    found = intervals.within(spans(rows), low, high)
+    assert listed(found) == runs(points(rows) & set(range(low, high)))
 
 
 @thorough

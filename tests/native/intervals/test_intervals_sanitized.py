@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.pages.decoder import SOURCES, builder, folder
+from tests.native.pages.decoder import SOURCES, sanitized
 
 INTERVALS = SOURCES.parent / "intervals"
 DRIVER = Path(__file__).with_name("sanitized.cpp")
@@ -17,24 +17,8 @@ ROUNDS = int(os.environ.get("NVPROF_INTERVAL_ROUNDS", "400"))
 
 
 def program(sanitizer: str) -> Path:
-    """The driver, not optimised: most of the time goes into compiling. Without a compiler or its sanitizer the test is
-    skipped."""
-    compiler = builder().compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    target = folder() / f"intervals-{sanitizer.partition(',')[0]}"
-    flags = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-O0", "-g1", "-fno-omit-frame-pointer"]
-    done = subprocess.run(
-        [compiler, *builder().FLAGS, *flags, f"-I{INTERVALS}", "-x", "c++", "-", "-o", str(target)],
-        input="".join(f'#include "{source}"\n' for source in [*sorted(INTERVALS.glob("*.cpp")), DRIVER]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode and "sanitize" in done.stderr:
-        pytest.skip("the compiler has no such sanitizer")
-    assert done.returncode == 0, done.stderr
-    return target
+    """The driver, not optimised: most of the time goes into compiling."""
+    return sanitized(DRIVER, sanitizer, tuple(sorted(INTERVALS.glob("*.cpp"))), "-O0")
 
 
 def declared() -> set[str]:

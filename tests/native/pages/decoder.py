@@ -8,6 +8,7 @@ import importlib.util
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,29 @@ def decoder() -> Path:
     if fresh is None:
         pytest.skip("no C++ compiler")
     return fresh
+
+
+@functools.cache
+def sanitized(driver: Path, sanitizer: str, sources: tuple[Path, ...], optimised: str) -> Path:
+    """A C++ driver together with sources of the library, built once a session; without a compiler or its sanitizer the
+    test is skipped."""
+    compiler = builder().compiler()
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    target = folder() / f"{driver.parent.name}-{sanitizer.partition(',')[0]}"
+    flags = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", optimised, "-g1", "-fno-omit-frame-pointer"]
+    include = SOURCES.parent / driver.parent.name
+    done = subprocess.run(
+        [compiler, *builder().FLAGS, *flags, f"-I{include}", "-x", "c++", "-", "-o", str(target)],
+        input="".join(f'#include "{source}"\n' for source in (*sources, driver)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "sanitize" in done.stderr:
+        pytest.skip("the compiler has no such sanitizer")
+    assert done.returncode == 0, done.stderr
+    return target
 
 
 @contextmanager

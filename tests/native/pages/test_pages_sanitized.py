@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sqlite3
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.test_pages_mutants import BASES, base
-from tests.native.pages.decoder import SOURCES, builder, folder
+from tests.native.pages.decoder import builder, sanitized
 from tests.native.pages.tables import Recipe, make
 
 MUTANTS = int(os.environ.get("NVPROF_PAGE_MUTANTS", "2400"))
@@ -19,25 +18,9 @@ WANTS = ("1 3 1 1", "1 2 1 1", "1 2", "1 3", "1 2 1", "0 3 1 1")
 """What is read of each base: 1 integers, 2 strings, 3 a dictionary, 0 nothing."""
 
 
-@functools.cache
 def program(sanitizer: str) -> Path:
-    """The driver, built once a session; without a compiler or its sanitizer the test is skipped."""
-    compiler = builder().compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    target = folder() / f"sanitized-{sanitizer.partition(',')[0]}"
-    flags = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-O1", "-g1", "-fno-omit-frame-pointer"]
-    done = subprocess.run(
-        [compiler, *builder().FLAGS, *flags, f"-I{SOURCES}", "-x", "c++", "-", "-o", str(target)],
-        input=f'{builder().unit()}#include "{Path(__file__).with_name("sanitized.cpp")}"\n',
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode and "sanitize" in done.stderr:
-        pytest.skip("the compiler has no such sanitizer")
-    assert done.returncode == 0, done.stderr
-    return target
+    """The driver with the whole library."""
+    return sanitized(Path(__file__).with_name("sanitized.cpp"), sanitizer, tuple(builder().SOURCES), "-O1")
 
 
 @pytest.mark.parametrize(("sanitizer", "threads", "share"), [("address,undefined", 1, 1), ("thread", 3, 20)])
